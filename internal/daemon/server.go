@@ -52,12 +52,25 @@ var errStops = errors.New("the server stops")
 // timeNow is the time for what handshakes do not judge; a test's may be later.
 var timeNow = time.Now
 
-// outlived reports whether a connection has lasted longer than the certificate with
-// which its client began it. Certificates are verified at the beginning only, and a
-// connection lasts as long as it is used: somebody with a stolen certificate could
-// otherwise use it for ever. A client with a newer one connects again.
-func outlived(c *tls.ConnectionState) bool {
-	return c != nil && len(c.VerifiedChains) > 0 && timeNow().After(c.PeerCertificates[0].NotAfter)
+// outlivedTime is how long a request may last after the certificate of its client has
+// expired: long enough for a call, and for the first one of a client that has not
+// noticed yet.
+var outlivedTime = time.Minute // a test is less patient
+
+var errOutlived = errors.New("the client's certificate has expired")
+
+// bounded returns a context for a request that ends with the certificate with which
+// its client began the connection, and reports whether that has expired. Certificates
+// are verified at the beginning only, and a connection lasts as long as it is used:
+// somebody with a stolen certificate could otherwise use it for ever. A client with a
+// newer one connects again.
+func bounded(r *http.Request) (ctx context.Context, outlived bool, end context.CancelFunc) {
+	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
+		return r.Context(), false, func() {}
+	}
+	left := r.TLS.PeerCertificates[0].NotAfter.Sub(timeNow())
+	ctx, end = context.WithTimeoutCause(r.Context(), max(left, 0)+outlivedTime, errOutlived)
+	return ctx, left < 0, end
 }
 
 // Serve serves h at l until ctx ends. Then calls that are being answered, sessions
@@ -71,10 +84,12 @@ func Serve(ctx context.Context, l net.Listener, h http.Handler, certificates *Ce
 		Handler: boundRequests(func(w http.ResponseWriter, r *http.Request) {
 			answering.Add(1)
 			defer answering.Done()
-			if outlived(r.TLS) {
+			ctx, outlived, end := bounded(r)
+			defer end()
+			if outlived {
 				w.Header().Set("Connection", "close") // after this answer; HTTP/2 then sends GOAWAY
 			}
-			h.ServeHTTP(w, r)
+			h.ServeHTTP(w, r.WithContext(ctx))
 		}),
 		ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return requests },

@@ -533,6 +533,49 @@ func TestAConnectionDoesNotLastLongerThanItsClientsCertificate(t *testing.T) {
 	}
 }
 
+func TestARequestEndsSoonAfterItsClientsCertificate(t *testing.T) {
+	var later atomic.Int64
+	timeNow = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	defer func() { timeNow = time.Now }()
+	outlivedTime = time.Millisecond
+	defer func() { outlivedTime = time.Minute }()
+	certificates := open(t, issue(t, t.TempDir(), "server", time.Hour))
+	address, stop := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if end, bounded := r.Context().Deadline(); !bounded {
+			fmt.Fprint(w, "has no end")
+		} else if time.Until(end) > time.Minute {
+			fmt.Fprint(w, "ends with the certificate: ", time.Until(end) < 2*time.Hour)
+		} else {
+			<-r.Context().Done()
+			fmt.Fprint(w, context.Cause(r.Context()))
+		}
+	}), certificates)
+	defer func() {
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, protocol := range []string{"HTTP/1.1", "HTTP/2.0"} {
+		for _, test := range []struct {
+			later time.Duration
+			want  string
+		}{{0, "ends with the certificate: true"}, {2 * time.Hour, errOutlived.Error()}} {
+			client := &http.Client{Transport: &http.Transport{TLSClientConfig: certificates.Client(), ForceAttemptHTTP2: protocol == "HTTP/2.0"}}
+			defer client.CloseIdleConnections()
+			later.Store(int64(test.later))
+			response, err := client.Get("https://" + address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(response.Body)
+			response.Body.Close()
+			if string(body) != test.want || err != nil || response.Proto != protocol {
+				t.Errorf("%s: after %v, a request with %s: %q, %v; want %q", protocol, test.later, response.Proto, body, err, test.want)
+			}
+		}
+	}
+}
+
 func TestServingEndsWithAnErrorIfTheListenerDoes(t *testing.T) {
 	l, err := Listen("listen", "127.0.0.1:0")
 	if err != nil {

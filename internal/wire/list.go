@@ -162,6 +162,9 @@ func (l *listWriter) explain(ctx context.Context, err error) error {
 	if err != nil && errors.As(context.Cause(ctx), &stuck) {
 		return stuck
 	}
+	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	}
 	return err
 }
 

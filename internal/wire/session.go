@@ -135,7 +135,11 @@ func (e *Session[A, In, Out]) serve(s *Server, api A, w http.ResponseWriter, r *
 	stop := p.live(s.Heartbeat)
 	out, err := e.Serve(ctx, api, in, streams)
 	stop()
-	if err != nil && r.Context().Err() != nil {
+	switch {
+	case err == nil || r.Context().Err() == nil:
+	case errors.Is(r.Context().Err(), context.DeadlineExceeded): // the cause says whose
+		err = fmt.Errorf("%w, so the session was ended: %w", context.Cause(r.Context()), executor.ErrNoSession)
+	default:
 		err = errStopping
 	}
 	p.finish(s, out, err)

@@ -189,26 +189,40 @@ func TestASessionEndsWithEitherSide(t *testing.T) {
 	}
 }
 
-func TestASessionEndsWhenTheServerStops(t *testing.T) {
-	began := make(chan struct{})
-	e := &Session[*echo, words, words]{Info: info("talk", Never), Serve: func(ctx context.Context, _ *echo, _ words, _ executor.Streams) (words, error) {
-		close(began)
-		<-ctx.Done()
-		return words{}, ctx.Err()
-	}}
-	mux := http.NewServeMux()
-	Register(newServer(), mux, new(echo), []Endpoint[*echo]{e})
-	base, stop := context.WithCancel(t.Context())
-	server := httptest.NewUnstartedServer(mux)
-	server.Config.BaseContext = func(net.Listener) context.Context { return base }
-	server.Start()
-	defer server.Close()
-	go func() {
-		<-began
-		stop()
-	}()
-	if _, err := e.Do(t.Context(), newTestClient(server.URL), words{}, executor.Streams{}); err == nil || !strings.Contains(err.Error(), "the server stops") {
-		t.Errorf("it ended with %v", err)
+func TestASessionSaysWhyTheServerEndsIt(t *testing.T) {
+	for want, base := range map[string]func(context.Context) (context.Context, func()){
+		"the server stops": func(ctx context.Context) (context.Context, func()) {
+			ctx, stop := context.WithCancel(ctx)
+			return ctx, stop
+		},
+		"its time is over": func(ctx context.Context) (context.Context, func()) {
+			ctx, end := context.WithDeadlineCause(ctx, time.Now(), errors.New("its time is over"))
+			context.AfterFunc(ctx, end)
+			return ctx, func() {}
+		},
+	} {
+		t.Run(want, func(t *testing.T) {
+			began := make(chan struct{})
+			e := &Session[*echo, words, words]{Info: info("talk", Never), Serve: func(ctx context.Context, _ *echo, _ words, _ executor.Streams) (words, error) {
+				close(began)
+				<-ctx.Done()
+				return words{}, ctx.Err()
+			}}
+			mux := http.NewServeMux()
+			Register(newServer(), mux, new(echo), []Endpoint[*echo]{e})
+			ctx, stop := base(t.Context())
+			server := httptest.NewUnstartedServer(mux)
+			server.Config.BaseContext = func(net.Listener) context.Context { return ctx }
+			server.Start()
+			defer server.Close()
+			go func() {
+				<-began
+				stop()
+			}()
+			if _, err := e.Do(t.Context(), newTestClient(server.URL), words{}, executor.Streams{}); err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("it ended with %v", err)
+			}
+		})
 	}
 }
 
