@@ -122,8 +122,8 @@ type callbackJob struct {
 
 // add takes a COMPLETED task with a callback URL. A task that is already here
 // is not added twice, and one whose time is up stays COMPLETED: convergence
-// removes it. If there are as many as may wait, one of a domain with more gives way;
-// see surplus.
+// removes it. If as many wait as may, one of a domain that has more gives way; see
+// surplus.
 func (c *callbacks) add(t *task.Task) {
 	if _, over := task.Overdue(t, c.now(), c.tasks).(task.ExpireCompleted); over {
 		return
@@ -147,10 +147,10 @@ func (c *callbacks) add(t *task.Task) {
 	c.signal()
 }
 
-// surplus is the job that gives way to one of a domain: of the domains that have
-// more even then, one of that with most. It is nil if there is none. A job that was
-// not tried yet goes first, because its task is still COMPLETED and its callback is
-// soon requested again. surplus is called with the lock.
+// surplus returns the job that gives way to a new one of domain: a job of the domain
+// with the most jobs, or nil if no domain has more than this one would have. A job
+// that was not tried yet goes first, because its task is still COMPLETED and its
+// callback is soon requested again. surplus is called with the lock.
 func (c *callbacks) surplus(domain string) (surplus *callbackJob) {
 	enough, more := c.jobsOf[domain]+1, false
 	for _, n := range c.jobsOf {
@@ -261,11 +261,11 @@ func (c *callbacks) step(ctx context.Context, key callbackKey, command task.Comm
 	return d.Write.After, err
 }
 
-// take begins an attempt at a callback that is due and has a place. Of several,
-// that of the domain with the fewest places goes first, and then the one with most
-// attempts: its task is RESOLVING, and not for long. A quarter of the places, and
-// at least one of several, is for domains that have none. Without such a callback,
-// take returns how long to wait for one unless there is a signal.
+// take begins an attempt at a callback that is due, if there is a place for it. The
+// domain with the fewest places goes first, and within it the callback with the
+// most attempts, because its task is RESOLVING for a limited time. A quarter of the
+// places, and at least one if there are several, is kept for domains that have none.
+// If no callback can begin, take returns how long to wait, unless a signal comes.
 func (c *callbacks) take() (job *callbackJob, wait time.Duration) {
 	now := c.now()
 	wait = time.Hour

@@ -54,7 +54,7 @@ var All = []Metric{
 	{"convergence_passed_at_seconds", Gauge, nil, "when the last pass ended, as Unix time"},
 	{"convergence_actions_total", Counter, []string{"reason"}, "what passes found to do"},
 	{"convergence_starts_total", Counter, nil, "starts that passes asked for"},
-	{"convergence_errors_total", Counter, nil, "what could not be mended"},
+	{"convergence_errors_total", Counter, nil, "repairs that failed"},
 	{"convergence_quarantined_total", Counter, nil, "records that could not be decoded"},
 	{"lrps_desired", Gauge, nil, "instances that should run, at the last pass"},
 	{"lrps_missing", Gauge, nil, "of these, instances at whose index nothing runs: no room, starting, or crashed"},

@@ -188,7 +188,7 @@ var nests = []nest{
 	{"diego.Options.LeaderTTL", []part{{1, "a third of diego.Options.LeaderTTL"}, {1, "sqlstore.MaxAnswer"}},
 		"a renewal that got no answer is sent again, by another connection, when the lease ends at the latest"},
 	{"httpapi.HandlerOptions.Timeout", []part{{1, "sqlstore.Options.RetryFor"}, {1, "sqlstore.MaxAnswer"}},
-		"a call hears of a store that was away for a moment what became of its commit; the last try may begin when RetryFor ends"},
+		"after a moment without the store, a call still learns what became of its commit; the last try may begin when RetryFor ends"},
 	{"converge.Guard.Grace", []part{{1, "bbs.AnnouncerOptions.TTL"}, {1, "rep.Options.AnnounceInterval"}},
 		"all cells can announce themselves again before the loss of many is believed"},
 }
