@@ -120,7 +120,7 @@ func TestWhereverInodesEndInMakingAContainerNothingOfItStays(t *testing.T) {
 				if after := traces(t, f.Backend); !slices.Equal(before, after) {
 					t.Errorf("with %d inodes it has left something: %q, before %q", given, after, before)
 				}
-				f.eventually("all inodes are given back", func() bool { return inodesLeft(t, dir) == left }) // the kernel may still end its mounts
+				f.eventually("all inodes are given back", func() bool { return inodesLeft(t, dir) >= left }) // the kernel may still end its mounts
 				giveBack()
 			}
 			if exit := f.as("nobody", neighbour, "exit 3").end(); exit.Status != 3 {
@@ -163,7 +163,7 @@ func TestADaemonWithoutInodesMayBeKilledAtAnyStage(t *testing.T) {
 			if got := traces(t, f.Backend); len(got) != 1 { // the table
 				t.Errorf("it has left %q", got)
 			}
-			f.eventually("all inodes are given back", func() bool { return inodesLeft(t, dir) == left })
+			f.eventually("all inodes are given back", func() bool { return inodesLeft(t, dir) >= left })
 		})
 		if err == nil {
 			const fewest = 8 // or the stages are not where they should be
@@ -211,7 +211,7 @@ func TestAnImageForWhichThereAreTooFewInodesIsUnpackedOnceThereAreEnough(t *test
 	if after := traces(t, f.Backend); !slices.Equal(before, after) {
 		t.Errorf("it has left something: %q, before %q", after, before)
 	}
-	f.eventually("all inodes are given back", func() bool { return inodesLeft(t, dir) == left })
+	f.eventually("all inodes are given back", func() bool { return inodesLeft(t, dir) >= left })
 	for range 40 {
 		giveBack()
 	}
