@@ -48,6 +48,7 @@ type Backend struct {
 	network *network.Network // nil with Options.HostNetwork, or where the host has no means
 	ids     *ids.Pool        // nil with Options.SharedIDs, or where the host has no means
 
+	closing    chan struct{} // ends watchGreed
 	mu         sync.Mutex
 	containers map[string]*container
 	ports      *hostport.Range
@@ -108,6 +109,7 @@ func New(o Options) (*Backend, error) {
 		states:     "/run/diego-" + id + "-states",
 		cgroups:    cgroup.NewParent(base, o.CgroupParent+"-"+id),
 		containers: make(map[string]*container),
+		closing:    make(chan struct{}),
 		hurry:      tenant.Hurry{Limit: tenant.HurryLimit},
 		ports:      hostport.NewRange(o.FirstPort, o.LastPort),
 	}
@@ -151,6 +153,7 @@ func New(o Options) (*Backend, error) {
 			return nil, errors.Join(err, b.Close())
 		}
 	}
+	go b.watchGreed(b.closing)
 	return b, nil
 }
 
@@ -177,6 +180,7 @@ func (b *Backend) Close() error {
 		return nil
 	}
 	b.closed = true
+	close(b.closing)
 	all := slices.Collect(maps.Values(b.containers))
 	b.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)

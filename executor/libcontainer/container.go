@@ -76,6 +76,7 @@ type container struct {
 	lastUser  *foundUser
 	beginning int            // calls of Start in progress
 	victims   int64          // processes of ours that were killed for lack of memory
+	greedy    int64          // those that endForMemory has killed
 	draining  sync.WaitGroup // of the ends that are being reported
 }
 
@@ -555,7 +556,7 @@ func (c *container) errDied() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	after := ""
-	if c.cgroup.OOMKills() > c.victims {
+	if c.oomKills() > c.victims {
 		after = " after the container ran out of memory"
 	}
 	return &executor.BackendError{Kind: executor.ErrNoContainer, GUID: c.guid, Detail: "its first process has died" + after + "; delete it"}

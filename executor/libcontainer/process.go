@@ -114,7 +114,9 @@ func (c *container) run(ctx context.Context, spec executor.ProcessSpec, request 
 		return nil, err
 	}
 	defer begun()
-	p := &process{c: c, exited: spec.Exited, oomBefore: c.cgroup.OOMKills()}
+	c.mu.Lock()
+	p := &process{c: c, exited: spec.Exited, oomBefore: c.oomKills()}
+	c.mu.Unlock()
 	open := func(w io.Writer) (*stdio.Pipe, error) { return stdio.NewWatched(w, &c.pace, c.backend.poller) }
 	if p.stdout, p.stderr, err = stdio.Both(spec.Stdout, spec.Stderr, open); err != nil {
 		return nil, err
@@ -367,7 +369,7 @@ func (c *container) lose() {
 // of memory and does not say which: a process that was killed, not by us, is
 // taken for one of them, and one that failed otherwise may have lost a child.
 func (c *container) settle(p *process, e executor.Exit) {
-	e.OutOfMemory = !e.Success() && !p.killed && c.cgroup.OOMKills()-p.oomBefore > c.victims-p.victims
+	e.OutOfMemory = !e.Success() && !p.killed && c.oomKills()-p.oomBefore > c.victims-p.victims
 	p.end = &e
 }
 

@@ -98,6 +98,13 @@ func (g *Cgroup) Remove() error { return g.manager.Destroy() }
 // is known.
 func (g *Cgroup) OOMKills() int64 { return max(0, g.read(g.version.oomKills)) }
 
+// Processes are the numbers of the container's processes on the host, as far as they
+// can be read.
+func (g *Cgroup) Processes() []int {
+	pids, _ := cgroups.GetAllPids(g.processes())
+	return pids
+}
+
 // PIDs is the number of processes and threads.
 func (g *Cgroup) PIDs() int64 { return g.read(g.version.pids) }
 

@@ -1,0 +1,104 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// holdsDirectories is a program that opens /tmp so often, each time after a change, and
+// reads it. Before that it makes so many names of 200 bytes there.
+func holdsDirectories(names, times int) string {
+	return fmt.Sprintf(`exec perl -e '$| = 1; chdir "/tmp"; open F, ">f";
+		for (1..%d) { link "f", sprintf("%%0200d", $_) or die $! }
+		for (1..%d) { opendir my $d, "." or die $!; readdir $d; push @all, $d; open G, ">g"; unlink "g" }
+		print "ready\n"; sleep 1000'`, names, times)
+}
+
+func TestAContainerForWhichTheKernelHoldsMoreThanItsMemoryEnds(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create(size(32))
+	neighbour, _ := f.create(size(32))
+	greedy, modest := f.as("nobody", guid, holdsDirectories(2000, 20)), f.as("nobody", neighbour, holdsDirectories(20, 20))
+	greedy.says("ready")
+	modest.says("ready")
+	f.endGreediest()
+	if e := greedy.end(); e != (executor.Exit{Signal: 9, OutOfMemory: true}) {
+		t.Errorf("the greedy process ended with %v", e)
+	}
+	f.endGreediest()
+	if err := modest.Signal(executor.Terminate); err != nil {
+		t.Fatal(err)
+	}
+	if e := modest.end(); e != (executor.Exit{Signal: 15}) {
+		t.Errorf("its neighbour ended with %v", e)
+	}
+	if e := f.as("nobody", guid, "exit 9").end(); e != (executor.Exit{Status: 9}) {
+		t.Errorf("who came later ended with %v", e)
+	}
+}
+
+func TestTheKernelsMemoryIsScarceBeyondItsShare(t *testing.T) {
+	for held, want := range map[int]bool{0: false, 1000: false, 1001: true, 4000: true} {
+		text := fmt.Sprintf("MemTotal:           4000 kB\nMemFree:  1 kB\nSlab:   9999 kB\nSUnreclaim:   %d kB\n", held)
+		if got := scarce(text); got != want {
+			t.Errorf("with %d of 4000 it is %v", held, got)
+		}
+	}
+	if scarce("") {
+		t.Error("it is so on a host that does not say")
+	}
+}
+
+func TestDirectoriesAreSeenHoweverTheyAreHeld(t *testing.T) {
+	dir, err := unix.Open(t.TempDir(), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range []int{dir, pair[0], pair[1]} {
+		defer unix.Close(fd)
+	}
+	type found struct {
+		shares bool
+		bytes  int64
+	}
+	seen := make(chan found)
+	go func() { // on a thread that ends with it
+		runtime.LockOSThread()
+		var f found
+		err := unix.Unshare(unix.CLONE_FILES)
+		if err == nil {
+			f.shares = sharesFiles(os.Getpid(), unix.Gettid())
+			before := uncountedOf(fmt.Sprintf("/proc/self/task/%d", unix.Gettid()))
+			_, err = unix.Open("/", unix.O_RDONLY, 0)
+			f.bytes = uncountedOf(fmt.Sprintf("/proc/self/task/%d", unix.Gettid())) - before
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		seen <- f
+	}()
+	if f := <-seen; f.shares || f.bytes < bytesOfByte*leastDirectory {
+		t.Errorf("with descriptors of its own, a thread shares them: %v, and holds %d bytes", f.shares, f.bytes)
+	}
+	if !sharesFiles(os.Getpid(), unix.Gettid()) {
+		t.Error("a thread with the descriptors of its process has others")
+	}
+	if err := unix.Sendmsg(pair[0], []byte("x"), unix.UnixRights(dir, dir, dir), nil, 0); err != nil {
+		t.Fatal(err)
+	}
+	if got := passed(fmt.Sprintf("/proc/self/fdinfo/%d", pair[1])); got != 3 {
+		t.Errorf("%d descriptors wait in a socket that has 3", got)
+	}
+}
