@@ -134,20 +134,18 @@ func (b *BBS) catchUp(ctx context.Context, position storage.Cursor, f storage.Ev
 func (b *BBS) yieldPage(ctx context.Context, position, newest storage.Cursor, f, read storage.EventFilter, yield func(*tailEntry, func(*storage.Event)) bool) (reached storage.Cursor, more, ok bool) {
 	page, bytes, more := b.page(ctx, position, newest, read)
 	defer func() { b.paged.Add(-bytes) }()
-	label, err := b.eventLabels(ctx, f, page)
-	if err != nil {
-		yield(&tailEntry{err: err}, unlabelled)
-		return position, false, false
-	}
 	b.o.Metrics.Observe("subscriber_lag_events", float64(len(page)))
-	for i := range page {
-		e := &page[i]
+	ok, err := b.labelledEvents(ctx, f, page, func(e *tailEntry, label func(*storage.Event)) bool {
 		if !yield(e, label) || e.err != nil && !isCorrupt(e.err) {
-			return position, false, false
+			return false
 		}
 		position = max(position, e.number)
+		return true
+	})
+	if err != nil {
+		yield(&tailEntry{err: err}, unlabelled)
 	}
-	return position, more, true
+	return position, more, ok && err == nil
 }
 
 // A wentBack remembers when a reader's claim that the log was longer was last
@@ -232,18 +230,16 @@ func (b *BBS) keepUp(ctx context.Context, position storage.Cursor, f storage.Eve
 		if len(entries) == 0 {
 			return position, true
 		}
-		label, err := b.eventLabels(ctx, f, entries)
+		b.o.Metrics.Observe("subscriber_lag_events", float64(len(entries)))
+		ok, err := b.labelledEvents(ctx, f, entries, func(e *tailEntry, label func(*storage.Event)) bool {
+			position = e.number
+			return yield(e, label)
+		})
 		if err != nil {
 			yield(&tailEntry{err: err}, unlabelled)
-			return position, false
 		}
-		b.o.Metrics.Observe("subscriber_lag_events", float64(len(entries)))
-		for i := range entries {
-			e := &entries[i]
-			position = e.number
-			if !yield(e, label) {
-				return position, false
-			}
+		if !ok || err != nil {
+			return position, false
 		}
 		seen.Store(int64(position))
 	}

@@ -3,6 +3,7 @@ package bbs
 import (
 	"context"
 	"iter"
+	"reflect"
 
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
@@ -11,10 +12,15 @@ import (
 // labels are the functions that label the records of a process, by process guid.
 type labels map[string]func(*lrp.ActualLRP)
 
+// labelBytes is about how much memory the labels may take that are read together, if
+// they are those of several processes: one process may have 128 KiB of routes.
+const labelBytes = 256 << 10
+
 // labelsOf reads the labels that the processes of records give to their instances.
 // A process without a deployment, or with one that cannot be decoded, gives none.
-func (b *BBS) labelsOf(ctx context.Context, records iter.Seq[*lrp.ActualLRP]) (labels, error) {
-	known := labels{}
+// fits is false if the processes are several and their labels are too large.
+func (b *BBS) labelsOf(ctx context.Context, records iter.Seq[*lrp.ActualLRP]) (known labels, fits bool, err error) {
+	known = labels{}
 	var guids []string
 	for r := range records {
 		if _, has := known[r.ProcessGUID]; !has && r.State == lrp.Running {
@@ -23,18 +29,46 @@ func (b *BBS) labelsOf(ctx context.Context, records iter.Seq[*lrp.ActualLRP]) (l
 		}
 	}
 	if len(guids) == 0 {
-		return nil, nil
+		return nil, true, nil
 	}
+	bytes := 0
 	for i, err := range b.RoutingInfos(ctx, storage.DeploymentFilter{ProcessGUIDs: guids}) {
 		if isCorrupt(err) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, false, err
+		}
+		if bytes += reached(reflect.ValueOf(i)); bytes > labelBytes && len(guids) > 1 {
+			return nil, false, nil
 		}
 		known[i.ProcessGUID] = i.Labels()
 	}
-	return known, nil
+	return known, true, nil
+}
+
+// inParts calls use for each part of n elements in order, with the labels of their
+// records, until use returns false. A part is as large as labelBytes allow. The
+// records of one element are of one process.
+func (b *BBS) inParts(ctx context.Context, n int, records func(i int, yield func(*lrp.ActualLRP) bool) bool, use func(from, to int, known labels) bool) error {
+	for from, size := 0, n; from < n; {
+		to := min(from+size, n)
+		known, fits, err := b.labelsOf(ctx, func(yield func(*lrp.ActualLRP) bool) {
+			for i := from; i < to && records(i, yield); i++ {
+			}
+		})
+		switch {
+		case err != nil:
+			return err
+		case !fits:
+			size = (to - from) / 2
+			continue
+		case !use(from, to, known):
+			return nil
+		}
+		from, size = to, 2*size
+	}
+	return nil
 }
 
 // of is a labelled copy of a record, or the record itself if it gets no labels.
@@ -62,25 +96,24 @@ func labelled[T any](ctx context.Context, b *BBS, list iter.Seq2[T, error],
 	return func(yield func(T, error) bool) {
 		var part []entry
 		flush := func() bool {
-			known, err := b.labelsOf(ctx, func(yield func(*lrp.ActualLRP) bool) {
-				for i := range part {
-					if part[i].err == nil && !records(&part[i].value, yield) {
-						return
+			more := true
+			err := b.inParts(ctx, len(part), func(i int, yield func(*lrp.ActualLRP) bool) bool {
+				return part[i].err != nil || records(&part[i].value, yield)
+			}, func(from, to int, known labels) bool {
+				for _, e := range part[from:to] {
+					if more = yield(with(e.value, known), e.err); !more {
+						break
 					}
 				}
+				return more
 			})
 			if err != nil {
 				var none T
 				yield(none, err)
 				return false
 			}
-			for _, e := range part {
-				if !yield(with(e.value, known), e.err) {
-					return false
-				}
-			}
 			part = part[:0]
-			return true
+			return more
 		}
 		for value, err := range list {
 			if part = append(part, entry{value, err}); len(part) == labelledAtOnce && !flush() {
@@ -115,15 +148,17 @@ func (b *BBS) labelledGroups(ctx context.Context, f storage.ActualLRPFilter, lis
 		})
 }
 
-// unlabelled labels no event.
-func unlabelled(*storage.Event) {}
-
-// eventLabels returns a function that labels the records of an event of a list, if
-// f asks for labels and wants the event. It replaces the records, which others
-// read too. One labelled event at a time is in memory: labels may be large.
-func (b *BBS) eventLabels(ctx context.Context, f storage.EventFilter, entries []tailEntry) (func(*storage.Event), error) {
+// labelledEvents calls yield for each entry, with a function that labels the records
+// of its event if f asks for labels and wants the event. The function replaces the
+// records, which others read too. It reports whether yield always returned true.
+func (b *BBS) labelledEvents(ctx context.Context, f storage.EventFilter, entries []tailEntry, yield func(*tailEntry, func(*storage.Event)) bool) (more bool, err error) {
 	if !f.Labels {
-		return unlabelled, nil
+		for i := range entries {
+			if !yield(&entries[i], unlabelled) {
+				return false, nil
+			}
+		}
+		return true, nil
 	}
 	match := f.Matcher()
 	about := func(e *storage.Event) *lrp.Event {
@@ -132,24 +167,29 @@ func (b *BBS) eventLabels(ctx context.Context, f storage.EventFilter, entries []
 		}
 		return e.LRP
 	}
-	known, err := b.labelsOf(ctx, func(yield func(*lrp.ActualLRP) bool) {
-		for i := range entries {
-			if e := about(&entries[i].event); e != nil {
-				if e.Before != nil && !yield(e.Before) || e.After != nil && !yield(e.After) {
-					return
-				}
+	more = true
+	err = b.inParts(ctx, len(entries), func(i int, yield func(*lrp.ActualLRP) bool) bool {
+		e := about(&entries[i].event)
+		return e == nil || (e.Before == nil || yield(e.Before)) && (e.After == nil || yield(e.After))
+	}, func(from, to int, known labels) bool {
+		label := func(e *storage.Event) {
+			if about(e) == nil {
+				return
 			}
+			event := *e.LRP
+			event.Before, event.After = known.of(event.Before), known.of(event.After)
+			e.LRP = &event
 		}
+		if known == nil {
+			label = unlabelled
+		}
+		for i := from; i < to && more; i++ {
+			more = yield(&entries[i], label)
+		}
+		return more
 	})
-	if err != nil || known == nil {
-		return unlabelled, err
-	}
-	return func(e *storage.Event) {
-		if about(e) == nil {
-			return
-		}
-		event := *e.LRP
-		event.Before, event.After = known.of(event.Before), known.of(event.After)
-		e.LRP = &event
-	}, nil
+	return more, err
 }
+
+// unlabelled labels no event.
+func unlabelled(*storage.Event) {}
