@@ -46,6 +46,7 @@ type container struct {
 	life sync.RWMutex // see lock and enter
 	gone atomic.Bool
 
+	below    []string // the directories below its own layer; see rootfs.Mounter.Mount
 	cgroup   *cgroup.Cgroup
 	init     *libcontainer.Process // the first process; it is our child
 	initPID  int
@@ -197,12 +198,13 @@ func (b *Backend) makeDir(_ context.Context, c *container) error {
 // the mounts to it. The daemon unmounts its own and writes files while that
 // process begins.
 func (b *Backend) makeFirst(ctx context.Context, c *container) error {
-	rootFS, masks, err := b.roots.Mount(ctx, rootfs.Container{
+	rootFS, masks, below, err := b.roots.Mount(ctx, rootfs.Container{
 		GUID: c.guid, Dir: c.dir, RootFS: c.spec.RootFS, Layer: strings.Join(c.spec.Layers, ""), DiskMB: c.spec.Resources.DiskMB, IDs: c.ids,
 	})
 	if err != nil {
 		return err
 	}
+	c.below = below
 	stage.Reached()
 	config := b.config(c.spec, c.ids, rootFS, masks)
 	if path := c.link.Path(); path != "" {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
 )
 
 // Linux counts some memory for nobody. The worst is what an overlay keeps for an open
@@ -113,6 +114,13 @@ func (c *container) oomKills() int64 { return c.cgroup.OOMKills() + c.greedy }
 // uncounted estimates the bytes that the kernel holds for open directories of the
 // container and counts for nobody.
 func (c *container) uncounted() (bytes int64) {
+	var below []*os.File
+	for _, dir := range c.below {
+		if f, err := os.Open(dir); err == nil {
+			defer f.Close()
+			below = append(below, f)
+		}
+	}
 	for _, pid := range c.cgroup.Processes() {
 		tasks := fmt.Sprintf("/proc/%d/task", pid)
 		entries, err := os.ReadDir(tasks)
@@ -122,7 +130,7 @@ func (c *container) uncounted() (bytes int64) {
 		for _, e := range entries {
 			task, _ := strconv.Atoi(e.Name())
 			if task == pid || !sharesFiles(pid, task) {
-				bytes += uncountedOf(tasks + "/" + e.Name())
+				bytes += uncountedOf(tasks+"/"+e.Name(), below)
 			}
 		}
 	}
@@ -144,12 +152,13 @@ const (
 	leastDirectory = 4096
 	// bytesOfPassed is assumed for a descriptor that is on its way through a socket.
 	// What it is can no longer be seen.
-	bytesOfPassed = 1 << 20
+	bytesOfPassed = 16 << 20
 )
 
-// uncountedOf is for the descriptors of a thread, whose directory in /proc is given. It
-// asks no server of a file system.
-func uncountedOf(thread string) (bytes int64) {
+// uncountedOf is for the descriptors of a thread, whose directory in /proc is given, in
+// a container with these directories below its own layer. It asks no server of a file
+// system.
+func uncountedOf(thread string, below []*os.File) (bytes int64) {
 	fds, err := os.Open(thread + "/fd")
 	if err != nil {
 		return 0
@@ -167,12 +176,27 @@ func uncountedOf(thread string) (bytes int64) {
 			}
 			switch s.Mode & unix.S_IFMT {
 			case unix.S_IFDIR:
-				bytes += bytesOfByte * max(leastDirectory, int64(s.Size))
+				bytes += bytesOfByte * max(leastDirectory, int64(s.Size)+sizeBelow(thread+"/fd/"+name, below))
 			case unix.S_IFSOCK:
 				bytes += bytesOfPassed * passed(thread+"/fdinfo/"+name)
 			}
 		}
 	}
+}
+
+// sizeBelow is the size of what an open directory shows of those below. The descriptor
+// has the size of the topmost alone.
+func sizeBelow(descriptor string, below []*os.File) (size int64) {
+	path, err := os.Readlink(descriptor)
+	if err != nil {
+		return 0
+	}
+	for _, dir := range below {
+		if s, err := rootfs.Stat(dir, strings.TrimSuffix(path, " (deleted)")); err == nil {
+			size += s.Size
+		}
+	}
+	return size
 }
 
 // passed is how many descriptors wait in a socket, as a file in /proc says.

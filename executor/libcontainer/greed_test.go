@@ -5,6 +5,7 @@ package libcontainer
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"testing"
 
@@ -80,9 +81,9 @@ func TestDirectoriesAreSeenHoweverTheyAreHeld(t *testing.T) {
 		err := unix.Unshare(unix.CLONE_FILES)
 		if err == nil {
 			f.shares = sharesFiles(os.Getpid(), unix.Gettid())
-			before := uncountedOf(fmt.Sprintf("/proc/self/task/%d", unix.Gettid()))
+			before := uncountedOf(fmt.Sprintf("/proc/self/task/%d", unix.Gettid()), nil)
 			_, err = unix.Open("/", unix.O_RDONLY, 0)
-			f.bytes = uncountedOf(fmt.Sprintf("/proc/self/task/%d", unix.Gettid())) - before
+			f.bytes = uncountedOf(fmt.Sprintf("/proc/self/task/%d", unix.Gettid()), nil) - before
 		}
 		if err != nil {
 			t.Error(err)
@@ -100,5 +101,42 @@ func TestDirectoriesAreSeenHoweverTheyAreHeld(t *testing.T) {
 	}
 	if got := passed(fmt.Sprintf("/proc/self/fdinfo/%d", pair[1])); got != 3 {
 		t.Errorf("%d descriptors wait in a socket that has 3", got)
+	}
+}
+
+func TestNamesOfTheImageCountInADirectoryThatAContainerHasChanged(t *testing.T) {
+	top, image := t.TempDir(), t.TempDir()
+	fd, err := unix.Open(top, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	same := filepath.Join(image, top)
+	if err := os.MkdirAll(same, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1000 {
+		if err := os.WriteFile(filepath.Join(same, fmt.Sprintf("%0200d", i)), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	info, err := os.Stat(same)
+	if err != nil {
+		t.Fatal(err)
+	}
+	below, err := os.Open(image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer below.Close()
+	open := fmt.Sprintf("/proc/self/fd/%d", fd)
+	if got := sizeBelow(open, []*os.File{below}); got != info.Size() || got <= leastDirectory {
+		t.Errorf("below it are %d bytes, want %d", got, info.Size())
+	}
+	if err := os.Remove(top); err != nil {
+		t.Fatal(err)
+	}
+	if got := sizeBelow(open, []*os.File{below}); got != info.Size() {
+		t.Errorf("once it is removed, below it are %d bytes", got)
 	}
 }

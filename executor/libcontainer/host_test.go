@@ -158,7 +158,7 @@ func TestAllThatTheDaemonMountsForAContainerIsUnmountedAtOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, _, err := f.roots.Mount(f.ctx, c); err != nil {
+		if _, _, _, err := f.roots.Mount(f.ctx, c); err != nil {
 			t.Fatal(err)
 		}
 		if all := mounts(t, f.mounts); len(all) < 3 { // its directory, its disk and its root file system

@@ -91,48 +91,49 @@ func (m *Mounter) Close() { m.images.view.close() }
 
 // Mount mounts what a container sees as "/" and returns where: its own layer
 // over the image that it shares with others. masks are what in it is to be
-// hidden. If Mount fails, Unmount takes away what it has mounted.
-func (m *Mounter) Mount(ctx context.Context, c Container) (dir string, masks []string, err error) {
+// hidden, and below are the directories that it shows beside its own; one may be
+// empty. If Mount fails, Unmount takes away what it has mounted.
+func (m *Mounter) Mount(ctx context.Context, c Container) (dir string, masks, below []string, err error) {
 	image, err := m.images.find(ctx, c.GUID, c.RootFS)
 	if err != nil {
-		return "", nil, err
+		return "", nil, nil, err
 	}
 	if err := m.mountDir(c.GUID, c.IDs); err != nil {
-		return "", nil, err
+		return "", nil, nil, err
 	}
 	own := c.Dir
 	if c.DiskMB > 0 {
 		stage.Reached()
 		own = m.in(c.GUID, diskDir)
 		if err := m.disks.mount(ctx, c.DiskMB, filepath.Join(c.Dir, diskFile), own); err != nil {
-			return "", nil, fmt.Errorf("container %q: its disk: %w", c.GUID, err)
+			return "", nil, nil, fmt.Errorf("container %q: its disk: %w", c.GUID, err)
 		}
 	}
 	upper, work := filepath.Join(own, UpperDir), filepath.Join(own, workDir)
 	for _, name := range []string{upper, work} {
 		if err := os.Mkdir(name, 0o755); err != nil {
-			return "", nil, err
+			return "", nil, nil, err
 		}
 	}
 	if err := os.Lchown(upper, c.IDs.Host(0), c.IDs.Host(0)); err != nil {
-		return "", nil, err
+		return "", nil, nil, err
 	}
 	if err := os.Chmod(upper, 0o755); err != nil { // with any umask of the daemon
-		return "", nil, err
+		return "", nil, nil, err
 	}
 	stage.Reached()
 	dir = m.in(c.GUID, rootDir)
 	layer := lower{c.Layer, m.in(c.GUID, layerDir)}
 	if err := mountLayers(dir, image.dir, layer, upper, work, c.IDs); err != nil {
-		return "", nil, fmt.Errorf("container %q: mount its root file system: %w", c.GUID, errNoMapping(c.GUID, image.dir, err))
+		return "", nil, nil, fmt.Errorf("container %q: mount its root file system: %w", c.GUID, errNoMapping(c.GUID, image.dir, err))
 	}
 	if image.host {
 		stage.Reached()
 		if masks, err = m.images.view.mount(dir, layer.mapped, c.IDs); err != nil {
-			return "", nil, fmt.Errorf("container %q: show the host's programs: %w", c.GUID, err)
+			return "", nil, nil, fmt.Errorf("container %q: show the host's programs: %w", c.GUID, err)
 		}
 	}
-	return dir, masks, nil
+	return dir, masks, []string{image.dir, c.Layer}, nil
 }
 
 // A lower is a directory that containers share, or none if it is empty, and
