@@ -264,8 +264,12 @@ var timelineKinds = []string{
 	storage.KindSessionBegan, storage.KindSessionEnded, storage.KindSessionRefused,
 }
 
+// timelineBytes is about how much memory the events of a timeline may take.
+const timelineBytes = 16 << 20
+
 // Timeline reports what happened at an index of a process, and to its
-// deployment, as far back as the log of events goes.
+// deployment, as far back as the log of events goes. It leaves out the oldest
+// events if all take more than about 16 MiB.
 func (b *BBS) Timeline(ctx context.Context, processGUID string, index int) ([]TimelineEntry, error) {
 	if err := checkIndex(index); err != nil {
 		return nil, err
@@ -276,6 +280,8 @@ func (b *BBS) Timeline(ctx context.Context, processGUID string, index int) ([]Ti
 	}
 	const deployment = -1 // the index of events about the process itself
 	var list []TimelineEntry
+	var sizes []int
+	bytes := 0
 	for e, err := range b.o.Store.Events(ctx, log.Oldest-1, storage.EventFilter{
 		ProcessGUIDs: []string{processGUID}, Indices: []int{index, deployment}, Kinds: timelineKinds,
 	}) {
@@ -291,7 +297,12 @@ func (b *BBS) Timeline(ctx context.Context, processGUID string, index int) ([]Ti
 		} else {
 			entry.Text, entry.Event = e.LRP.Explain(), *e.LRP
 		}
-		list = append(list, entry)
+		list, sizes = append(list, entry), append(sizes, bytesOf(&e))
+		for bytes += sizes[len(sizes)-1]; bytes > timelineBytes && len(list) > 1; {
+			bytes -= sizes[0]
+			list[0] = TimelineEntry{} // the array keeps it
+			list, sizes = list[1:], sizes[1:]
+		}
 	}
 	return list, nil
 }

@@ -20,7 +20,9 @@ type largeLog struct {
 	storage.Store
 	newest storage.Cursor
 	small  bool // without large texts
-	read   int
+	// session says that the events are of sessions.
+	session bool
+	read    int
 }
 
 const largeEvent = 10 << 10
@@ -38,7 +40,11 @@ func (l *largeLog) Events(_ context.Context, after storage.Cursor, _ storage.Eve
 	return func(yield func(storage.Event, error) bool) {
 		for n := after + 1; n <= l.newest; n++ {
 			l.read++
-			if !yield(storage.Event{Sequence: n, Task: large}, nil) {
+			e := storage.Event{Sequence: n, Task: large}
+			if l.session {
+				e = storage.Event{Sequence: n, Session: &storage.SessionEvent{Command: []string{strings.Repeat("x", largeEvent)}}}
+			}
+			if !yield(e, nil) {
 				return
 			}
 		}
@@ -126,6 +132,23 @@ func BenchmarkBytesOf(b *testing.B) {
 				bytesOf(&storage.Event{LRP: e})
 			}
 		})
+	}
+}
+
+func TestATimelineLeavesOutTheOldestOfTooManyBytes(t *testing.T) {
+	store := &largeLog{Store: memstore.New(nil), newest: 3 * timelineBytes / largeEvent, session: true}
+	b, err := New(Options{Store: store})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := b.Timeline(t.Context(), "web", 0)
+	if err != nil || len(list)*largeEvent > timelineBytes || len(list)*largeEvent < timelineBytes*9/10 {
+		t.Fatalf("got %d entries of %d bytes, %v", len(list), largeEvent, err)
+	}
+	for i, e := range list {
+		if want := store.newest - storage.Cursor(len(list)-1-i); e.Sequence != want {
+			t.Fatalf("entry %d is event %d, want %d", i, e.Sequence, want)
+		}
 	}
 }
 
