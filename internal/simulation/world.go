@@ -52,6 +52,7 @@ type World struct {
 	cut      []bool // by cell: nothing gets through
 	back     []int  // by cell: steps until it is mended
 	silence  []spell
+	unpolled []int // by cell: steps, of those in which it could be reached, since it polled
 	troubles []trouble
 	skewed   bool // a control plane's clock was set
 	storage  []*flakyStore
@@ -447,7 +448,7 @@ func NewWorld(h History) (*World, error) {
 		w.policies(w.subject)
 	}
 	cells := h.cells()
-	w.cut, w.back, w.silence = make([]bool, cells), make([]int, cells), make([]spell, cells)
+	w.cut, w.back, w.silence, w.unpolled = make([]bool, cells), make([]int, cells), make([]spell, cells), make([]int, cells)
 	w.troubles = make([]trouble, cells)
 	for i, c := range memcell.NewFleet(cells, w.Clock) {
 		c.Presence.Capacity.MemoryMB = w.room
@@ -591,6 +592,10 @@ func (w *World) Step(ctx context.Context) error {
 	return w.Check(ctx)
 }
 
+// longestPoll is for how many steps a cell that can be reached does not look at
+// everything at most. A real one does so every 30 s.
+const longestPoll = 30
+
 // stepCell lets a cell announce itself and do its work.
 func (w *World) stepCell(ctx context.Context, i int) {
 	c := w.cells[i]
@@ -606,8 +611,11 @@ func (w *World) stepCell(ctx context.Context, i int) {
 	w.invent(ctx, i)
 	// A cell that is taken for missing and can be reached is refused only for a moment
 	// in a rollout, so it looks at everything all the time there.
-	if looks := silent && w.rolls; !w.cut[i] && (w.random.IntN(5) == 0 || looks) {
+	if looks := silent && w.rolls || w.unpolled[i] >= longestPoll; !w.cut[i] && (w.random.IntN(5) == 0 || looks) {
 		c.poll(ctx)
+		w.unpolled[i] = 0
+	} else if !w.cut[i] {
+		w.unpolled[i]++
 	}
 	w.acting = none
 }
