@@ -233,7 +233,7 @@ func newBare(b *testing.B, f *fixture, diskMB int64) *bare {
 			}
 		}
 	}
-	images, err := filepath.Glob(filepath.Join(sharedImages, "*", "usr"))
+	images, err := filepath.Glob(filepath.Join(sharedImages, "*", "*", "usr"))
 	if err != nil || len(images) != 1 {
 		b.Fatalf("the images with a /usr are %q, %v", images, err)
 	}
