@@ -148,6 +148,7 @@ func (d *door) identify(v *visitor, caller string) (surplus *visitor, err error)
 	}
 	v.leave()
 	v.join(&d.callers, caller)
+	v.idle.Store(d.idled.Add(1)) // until it asks for something
 	return surplus, nil
 }
 

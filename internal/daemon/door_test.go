@@ -175,6 +175,43 @@ func TestConnectionsOfStrangersAreBoundedAndThoseOfKnownClientsAreNot(t *testing
 	}
 }
 
+func TestConnectionsThatAskForNothingGiveWayToTheirCallersOthers(t *testing.T) {
+	dir := t.TempDir()
+	server, caller := open(t, issue(t, dir, "server", time.Hour)), open(t, issue(t, dir, "caller", time.Hour))
+	l, err := Listen("listen", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDoor(l)
+	d.most.ofCaller = 2
+	serveAt(t, d, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }), server)
+	counted := func() int {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return len(d.callers.by["caller"])
+	}
+	for n := range 2 {
+		silent, err := tls.Dial("tcp", l.Addr().String(), caller.Client())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer silent.Close()
+		for counted() <= n { // the server is a little later
+			runtime.Gosched()
+		}
+	}
+	transport := &http.Transport{TLSClientConfig: caller.Client()}
+	defer transport.CloseIdleConnections()
+	answer, err := (&http.Client{Transport: transport}).Get("https://" + l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if n := counted(); n != 2 {
+		t.Errorf("it has %d connections, want 2", n)
+	}
+}
+
 func TestACallerCannotTakeTheConnectionsOfOthers(t *testing.T) {
 	for _, protocol := range []string{"http/1.1", "h2"} {
 		t.Run(protocol, func(t *testing.T) {
