@@ -25,9 +25,9 @@ func holdsDirectories(names, times int) string {
 
 func TestAContainerForWhichTheKernelHoldsMoreThanItsMemoryEnds(t *testing.T) {
 	f := newFixture(t)
-	guid, _ := f.create(size(32))
-	neighbour, _ := f.create(size(32))
-	greedy, modest := f.as("nobody", guid, holdsDirectories(2000, 20)), f.as("nobody", neighbour, holdsDirectories(20, 20))
+	guid, _ := f.create(size(16))
+	neighbour, _ := f.create(size(16))
+	greedy, modest := f.as("nobody", guid, holdsDirectories(2000, 60)), f.as("nobody", neighbour, holdsDirectories(20, 20))
 	greedy.says("ready")
 	modest.says("ready")
 	f.endGreediest()
