@@ -20,7 +20,7 @@ import (
 // change. A process of a small container can use up the memory of the host with it, and
 // the kernel would end all others before that process. So when memory that the kernel
 // cannot give back exceeds its share of the host's, the Backend ends the container that
-// holds most of it by open directories, as if that was out of memory.
+// holds most of it by open directories beyond its limit, as if that was out of memory.
 
 // scarceShare is the part of the host's memory, as a divisor, that the kernel may hold.
 // On most hosts it holds a twentieth.
@@ -65,8 +65,8 @@ func scarce(meminfo string) bool {
 // unlimitedGreed is what a container without a memory limit may hold.
 const unlimitedGreed = 1 << 30
 
-// endGreediest ends the processes of the container that holds most, if that is more
-// than its memory limit.
+// endGreediest ends the processes of the container that holds most beyond its memory
+// limit, if there is one.
 func (b *Backend) endGreediest() {
 	b.mu.Lock()
 	var all []*container
@@ -79,18 +79,15 @@ func (b *Backend) endGreediest() {
 	var greediest *container
 	most := int64(0)
 	for _, c := range all {
-		if held := c.uncounted(); held > most {
-			greediest, most = c, held
+		limit := c.spec.Resources.MemoryMB << 20
+		if limit <= 0 {
+			limit = unlimitedGreed
+		}
+		if beyond := c.uncounted() - limit; beyond > most {
+			greediest, most = c, beyond
 		}
 	}
-	if greediest == nil {
-		return
-	}
-	limit := greediest.spec.Resources.MemoryMB << 20
-	if limit <= 0 {
-		limit = unlimitedGreed
-	}
-	if most > limit {
+	if greediest != nil {
 		greediest.endForMemory()
 	}
 }

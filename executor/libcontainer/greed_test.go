@@ -27,19 +27,24 @@ func TestAContainerForWhichTheKernelHoldsMoreThanItsMemoryEnds(t *testing.T) {
 	f := newFixture(t)
 	guid, _ := f.create(size(16))
 	neighbour, _ := f.create(size(16))
+	large, _ := f.create(size(2048))
 	greedy, modest := f.as("nobody", guid, holdsDirectories(2000, 60)), f.as("nobody", neighbour, holdsDirectories(20, 20))
+	entitled := f.as("nobody", large, holdsDirectories(2000, 80)) // holds most, and may
 	greedy.says("ready")
 	modest.says("ready")
+	entitled.says("ready")
 	f.endGreediest()
 	if e := greedy.end(); e != (executor.Exit{Signal: 9, OutOfMemory: true}) {
 		t.Errorf("the greedy process ended with %v", e)
 	}
 	f.endGreediest()
-	if err := modest.Signal(executor.Terminate); err != nil {
-		t.Fatal(err)
-	}
-	if e := modest.end(); e != (executor.Exit{Signal: 15}) {
-		t.Errorf("its neighbour ended with %v", e)
+	for name, p := range map[string]*run{"its neighbour": modest, "the largest": entitled} {
+		if err := p.Signal(executor.Terminate); err != nil {
+			t.Fatal(err)
+		}
+		if e := p.end(); e != (executor.Exit{Signal: 15}) {
+			t.Errorf("%s ended with %v", name, e)
+		}
 	}
 	if e := f.as("nobody", guid, "exit 9").end(); e != (executor.Exit{Status: 9}) {
 		t.Errorf("who came later ended with %v", e)
