@@ -383,7 +383,7 @@ func (w wire) Inventory(ctx context.Context) (i auction.Inventory, err error) {
 func (w wire) Perform(ctx context.Context, work auction.Work) (r []auction.Rejection, err error) {
 	w.world.object(handed(w.world.said[work.CellID], work))
 	if i := w.world.at(w.address); w.world.operated && i != none && w.world.random.strikes(Interrupt, 0.05) != nil {
-		w.world.cordon(i) // after it has said what room it has
+		w.world.cordonUnlessLast(i) // after it has said what room it has
 	}
 	for i := range work.Items {
 		w.world.effected("Perform", map[bool]string{true: "a task", false: "an instance"}[work.Items[i].Kind == auction.Task])

@@ -75,6 +75,20 @@ func (w *World) cordon(i int) {
 	}
 }
 
+// cordonUnlessLast leaves one cell that takes work, because nobody may take a cordon
+// back.
+func (w *World) cordonUnlessLast(i int) {
+	open := 0
+	for i := range w.troubles {
+		if !w.troubles[i].cordoned {
+			open++
+		}
+	}
+	if open > 1 {
+		w.cordon(i)
+	}
+}
+
 // uncordon lets a cell take work again.
 func (w *World) uncordon(i int) {
 	if t := &w.troubles[i]; t.cordoned && w.cells[i].cordon(false) {
