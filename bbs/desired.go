@@ -356,7 +356,7 @@ func (b *BBS) commitSteps(ctx context.Context, d *lrp.Deployment, steps []slotSt
 // that is due (003 §UpdateLRPDeployment). It carries out the effect of that
 // name.
 func (b *BBS) ContinueRollout(ctx context.Context, processGUID string) error {
-	if err := storage.Leads(b.o.Store); err != nil { // another one's clock may be wrong
+	if err := storage.Leads(b.o.Store); err != nil { // a standby's clock may be wrong
 		return err
 	}
 	d, slots, err := b.process(ctx, processGUID)

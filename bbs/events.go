@@ -298,7 +298,8 @@ func (b *BBS) Timeline(ctx context.Context, processGUID string, index int) ([]Ti
 			entry.Text, entry.Event = e.LRP.Explain(), *e.LRP
 		}
 		list, sizes = append(list, entry), append(sizes, bytesOf(&e))
-		for bytes += sizes[len(sizes)-1]; bytes > timelineBytes && len(list) > 1; {
+		bytes += sizes[len(sizes)-1]
+		for bytes > timelineBytes && len(list) > 1 {
 			bytes -= sizes[0]
 			list[0] = TimelineEntry{} // the array keeps it
 			list, sizes = list[1:], sizes[1:]

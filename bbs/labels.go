@@ -51,6 +51,7 @@ func (b *BBS) labelsOf(ctx context.Context, records iter.Seq[*lrp.ActualLRP]) (k
 // records, until use returns false. A part is as large as labelBytes allow. The
 // records of one element are of one process.
 func (b *BBS) inParts(ctx context.Context, n int, records func(i int, yield func(*lrp.ActualLRP) bool) bool, use func(from, to int, known labels) bool) error {
+	most := n
 	for from, size := 0, n; from < n; {
 		to := min(from+size, n)
 		known, fits, err := b.labelsOf(ctx, func(yield func(*lrp.ActualLRP) bool) {
@@ -61,12 +62,13 @@ func (b *BBS) inParts(ctx context.Context, n int, records func(i int, yield func
 		case err != nil:
 			return err
 		case !fits:
-			size = (to - from) / 2
+			most = (to - from) / 2
+			size = most
 			continue
 		case !use(from, to, known):
 			return nil
 		}
-		from, size = to, 2*size
+		from, size = to, min(2*size, most)
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func requestID(ctx context.Context, method string) string {
 // of the log, 0 for nothing: none if this very call was carried out before, although
 // it is now refused. If the store cannot say, the error is the store's, not the
 // refusal. A commit proves that this process leads. Without one only the leader
-// answers, because another one's clock may be wrong.
+// answers, because a standby's clock may be wrong.
 func (b *BBS) outcome(ctx context.Context, method string, committed storage.Cursor, err error) (repeated bool, _ error) {
 	id := requestID(ctx, method)
 	switch {

@@ -302,7 +302,7 @@ var (
 		Kind:     func(e *storage.Event) string { return e.Subject().Kind },
 	}
 	callTimeline = askIndex(call("Timeline", "bbs/timeline", readers, wire.Always,
-		"Says what happened at an index and why, as far back as the log goes."), bbs.API.Timeline)
+		"Says what happened at an index and why, as far back as the log goes. The answer leaves out the oldest events beyond about 16 MiB."), bbs.API.Timeline)
 
 	callAnnounce = forCell(tell(call("Announce", "bbs/announce", cells, wire.Always,
 		"Makes a cell present, or renews that."),

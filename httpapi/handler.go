@@ -33,9 +33,8 @@ type HandlerOptions struct {
 	// everything in any name. It is for tests, and for listeners that only the
 	// owner can reach.
 	AllowPlain bool
-	// MaxBodyBytes limits the arguments of a call (default 4 MiB, at most 1
-	// GiB). One caller's calls together may have 64 times as much, or 16 MiB if that
-	// is more.
+	// MaxBodyBytes limits the arguments of a call (default 4 MiB, at most 1 GiB). One
+	// caller's calls together may have 64 times as much, or 16 MiB if that is more.
 	MaxBodyBytes int64
 	// Timeout limits a call, including the arrival of its arguments (default 30
 	// s). Lists take as long as their readers keep reading; for them it limits

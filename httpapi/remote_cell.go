@@ -83,7 +83,8 @@ func (c *RemoteCell) Containers(ctx context.Context) ([]executor.Container, erro
 }
 
 // Logs implements [rep.API]. A list that is cut off ends with an error that
-// wraps [ErrNoAnswer] or io.ErrUnexpectedEOF; continue from rep.LogChunk.Next.
+// wraps [ErrNoAnswer] or io.ErrUnexpectedEOF, or context.DeadlineExceeded once the
+// client's certificate has expired; continue from rep.LogChunk.Next.
 func (c *RemoteCell) Logs(ctx context.Context, r rep.LogRequest) iter.Seq2[rep.LogChunk, error] {
 	return callLogs.All(ctx, c.client, r)
 }

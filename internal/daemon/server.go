@@ -57,6 +57,10 @@ var timeNow = time.Now
 // noticed yet.
 var outlivedTime = time.Minute // a test is less patient
 
+// longestRequest is for certificates that are valid for centuries: a request does not
+// last as long, and a duration cannot.
+const longestRequest = 10 * 365 * 24 * time.Hour
+
 var errOutlived = errors.New("the client's certificate has expired")
 
 // bounded returns a context for a request that ends with the certificate with which
@@ -68,7 +72,7 @@ func bounded(r *http.Request) (ctx context.Context, outlived bool, end context.C
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 		return r.Context(), false, func() {}
 	}
-	left := r.TLS.PeerCertificates[0].NotAfter.Sub(timeNow())
+	left := min(r.TLS.PeerCertificates[0].NotAfter.Sub(timeNow()), longestRequest)
 	ctx, end = context.WithTimeoutCause(r.Context(), max(left, 0)+outlivedTime, errOutlived)
 	return ctx, left < 0, end
 }

@@ -3,12 +3,14 @@ package daemon
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httptrace"
 	"os"
 	"path/filepath"
@@ -573,6 +575,18 @@ func TestARequestEndsSoonAfterItsClientsCertificate(t *testing.T) {
 				t.Errorf("%s: after %v, a request with %s: %q, %v; want %q", protocol, test.later, response.Proto, body, err, test.want)
 			}
 		}
+	}
+}
+
+// Some authorities write the year 9999 for no end.
+func TestARequestDoesNotEndWithACertificateThatHasNoEnd(t *testing.T) {
+	certificate := &x509.Certificate{NotAfter: time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)}
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{certificate}, VerifiedChains: [][]*x509.Certificate{{certificate}}}
+	ctx, outlived, end := bounded(r)
+	defer end()
+	if ctx.Err() != nil || outlived {
+		t.Errorf("a request has ended: %v (outlived: %v)", context.Cause(ctx), outlived)
 	}
 }
 

@@ -25,8 +25,8 @@ type load struct {
 	bytes int64 // of arguments
 }
 
-// admitCall counts a call until it has been answered or settle is called, or refuses
-// it.
+// admitCall counts a call, or refuses it. It counts until it has been answered or
+// settled.
 func (s *Server) admitCall(w http.ResponseWriter, r *http.Request, caller string) error {
 	answer, is := w.(*answer)
 	if !is || r.TLS == nil {
