@@ -67,7 +67,7 @@ func (r *Rep) Evacuate(context.Context) error {
 var ErrEvacuationEnds = errors.New("the evacuation is ending and can no longer be cancelled")
 
 // CancelEvacuation implements [Cordoner]. An instance whose replacement already runs
-// still ends. The BBS forgets the evacuation of each other one when the cell next
+// still ends. The BBS forgets the evacuation of every other one when the cell next
 // compares its container with the records.
 func (r *Rep) CancelEvacuation(context.Context) error {
 	r.mu.Lock()

@@ -117,7 +117,7 @@ func openCell(ctx context.Context, p cellPlan) (*cell, error) {
 }
 
 // isolatesAs is an error if the containers of a cell share the host's ids though
-// others do not: nobody would notice.
+// others do not, which nobody would notice otherwise.
 func (c *cell) isolatesAs(other *daemon.Backend) error {
 	if c.backend.SharedIDs == other.SharedIDs {
 		return nil

@@ -77,7 +77,7 @@ type container struct {
 	lastUser  *foundUser
 	beginning int            // calls of Start in progress
 	victims   int64          // processes of ours that were killed for lack of memory
-	greedy    int64          // those that endForMemory has killed
+	greedy    time.Time      // when endForMemory has ended its processes; zero if never
 	draining  sync.WaitGroup // of the ends that are being reported
 }
 
@@ -126,7 +126,7 @@ func (b *Backend) Create(ctx context.Context, spec executor.ContainerSpec) (exec
 // errFull says which disk to look at after an error for lack of room. The kernel says
 // "no space" even if only inodes are missing, and also of other things than disks. Once
 // the container has a cgroup, its own disk is written to if it has one. An image that
-// did not fit is removed by now.
+// did not fit is removed by now, so its disk does not look full any more.
 func (c *container) errFull(err error) error {
 	dir := c.backend.options.Dir
 	switch {
@@ -558,7 +558,7 @@ func (c *container) errDied() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	after := ""
-	if c.oomKills() > c.victims {
+	if c.cgroup.OOMKills() > c.victims || !c.greedy.IsZero() {
 		after = " after the container ran out of memory"
 	}
 	return &executor.BackendError{Kind: executor.ErrNoContainer, GUID: c.guid, Detail: "its first process has died" + after + "; delete it"}

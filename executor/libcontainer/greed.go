@@ -3,8 +3,10 @@
 package libcontainer
 
 import (
+	"cmp"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,27 +28,63 @@ import (
 // On most hosts it holds a twentieth.
 const scarceShare = 4
 
-// greedPause is the time between two looks at the kernel's memory, each of which takes
-// some 50 µs.
-const greedPause = time.Second
+const (
+	// greedPause is the time between two looks at the kernel's memory, each of which
+	// takes some 50 µs.
+	greedPause = time.Second
+	// The wait after a look at the containers is leastRestraint. It doubles as long as
+	// the memory does not come back with the container that was ended, because it is
+	// then held for something else, up to mostRestraint.
+	leastRestraint, mostRestraint = 5 * time.Second, 10 * time.Minute
+)
 
 // watchGreed ends greedy containers until done is closed.
 func (b *Backend) watchGreed(done <-chan struct{}) {
+	var r restraint
 	for {
 		select {
 		case <-done:
 			return
 		case <-time.After(greedPause):
 		}
-		if text, err := os.ReadFile("/proc/meminfo"); err == nil && scarce(string(text)) {
-			b.endGreediest()
+		if text, err := os.ReadFile("/proc/meminfo"); err == nil {
+			held, much := scarce(string(text))
+			r.look(time.Now(), held, much, b.endGreediest)
 		}
 	}
 }
 
-// scarce judges the text of /proc/meminfo.
-func scarce(meminfo string) bool {
-	var total, held int64
+// A restraint keeps the Backend from ending one container after another for memory that
+// none of them holds.
+type restraint struct {
+	pause time.Duration
+	next  time.Time
+	// held is what the kernel held at the last end, and freed what that was to free.
+	held, freed int64
+}
+
+// look lets end end a container, if that is due. end returns what it expects to come
+// back, 0 if it has ended none.
+func (r *restraint) look(now time.Time, held int64, scarce bool, end func() (freed int64)) {
+	switch {
+	case !scarce:
+		*r = restraint{}
+	case now.Before(r.next):
+	default:
+		if r.freed > 0 && held > r.held-r.freed/4 {
+			r.pause = min(2*r.pause, mostRestraint)
+		} else {
+			r.pause = leastRestraint
+		}
+		r.held, r.freed = held, end()
+		r.next = now.Add(r.pause)
+	}
+}
+
+// scarce reads in the text of /proc/meminfo how many bytes the kernel holds that it
+// cannot give back, and whether that is too much.
+func scarce(meminfo string) (held int64, much bool) {
+	var total int64
 	for line := range strings.Lines(meminfo) {
 		name, rest, _ := strings.Cut(line, ":")
 		if name != "MemTotal" && name != "SUnreclaim" {
@@ -59,63 +97,81 @@ func scarce(meminfo string) bool {
 			held = n
 		}
 	}
-	return held > total/scarceShare
+	return held << 10, held > total/scarceShare
 }
 
 // unlimitedGreed is what a container without a memory limit may hold.
 const unlimitedGreed = 1 << 30
 
 // endGreediest ends the processes of the container that holds most beyond its memory
-// limit, if there is one.
-func (b *Backend) endGreediest() {
+// limit, if there is one, and returns what it holds. It takes the next one if the first
+// was ended lately or cannot be.
+func (b *Backend) endGreediest() (freed int64) {
+	type suspect struct {
+		c            *container
+		held, beyond int64
+	}
+	var suspects []suspect
 	b.mu.Lock()
-	var all []*container
 	for _, c := range b.containers {
 		if c.made {
-			all = append(all, c)
+			suspects = append(suspects, suspect{c: c})
 		}
 	}
 	b.mu.Unlock()
-	var greediest *container
-	most := int64(0)
-	for _, c := range all {
-		limit := c.spec.Resources.MemoryMB << 20
+	for i := range suspects {
+		s := &suspects[i]
+		limit := s.c.spec.Resources.MemoryMB << 20
 		if limit <= 0 {
 			limit = unlimitedGreed
 		}
-		if beyond := c.uncounted() - limit; beyond > most {
-			greediest, most = c, beyond
+		s.held = s.c.uncounted()
+		s.beyond = s.held - limit
+	}
+	slices.SortFunc(suspects, func(a, b suspect) int { return cmp.Compare(b.beyond, a.beyond) })
+	for _, s := range suspects {
+		if s.beyond > 0 && s.c.endForMemory() {
+			return s.held
 		}
 	}
-	if greediest != nil {
-		greediest.endForMemory()
-	}
+	return 0
 }
 
-// endForMemory ends all processes. Their ends say that they were out of memory.
-func (c *container) endForMemory() {
-	if c.enter() != nil {
-		return
+// endForMemory ends all processes, whose ends then say that they were out of memory,
+// and reports whether it could. It does not wait for them.
+func (c *container) endForMemory() bool {
+	if !c.life.TryRLock() {
+		return false // it is being deleted
 	}
-	defer c.life.RUnlock()
 	c.mu.Lock()
-	c.greedy += int64(len(c.running))
-	c.mu.Unlock()
-	_ = c.signal(everybody, executor.Kill) // the next look finds what is left
+	defer c.mu.Unlock()
+	if c.gone.Load() || time.Since(c.greedy) < mostRestraint {
+		c.life.RUnlock()
+		return false
+	}
+	c.greedy = time.Now()
+	for _, p := range c.running {
+		p.greedy = true
+	}
+	go func() {
+		defer c.life.RUnlock()
+		_ = c.signal(everybody, executor.Kill)
+	}()
+	return true
 }
-
-// oomKills is how many processes were ended for lack of memory, by the kernel or by us.
-// The caller holds mu.
-func (c *container) oomKills() int64 { return c.cgroup.OOMKills() + c.greedy }
 
 // uncounted estimates the bytes that the kernel holds for open directories of the
 // container and counts for nobody.
 func (c *container) uncounted() (bytes int64) {
-	var below []*os.File
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", c.initPID))
+	if err != nil {
+		return 0 // it has ended
+	}
+	seen := sight{overlays: overlaysIn(string(text))}
 	for _, dir := range c.below {
 		if f, err := os.Open(dir); err == nil {
 			defer f.Close()
-			below = append(below, f)
+			seen.below = append(seen.below, f)
 		}
 	}
 	for _, pid := range c.cgroup.Processes() {
@@ -124,14 +180,37 @@ func (c *container) uncounted() (bytes int64) {
 		if err != nil {
 			continue // it has ended
 		}
+		last := 0
 		for _, e := range entries {
 			task, _ := strconv.Atoi(e.Name())
-			if task == pid || !sharesFiles(pid, task) {
-				bytes += uncountedOf(tasks+"/"+e.Name(), below)
+			if last != 0 && (sharesFiles(pid, task) || sharesFiles(last, task)) {
+				continue
 			}
+			bytes += seen.uncountedOf(tasks + "/" + e.Name())
+			last = task
 		}
 	}
 	return bytes
+}
+
+// overlaysIn returns the devices of the overlays in the text of a mountinfo, as
+// "MAJOR:MINOR".
+func overlaysIn(mountinfo string) map[string]bool {
+	devices := map[string]bool{}
+	for line := range strings.Lines(mountinfo) {
+		mount, fs, _ := strings.Cut(line, " - ")
+		if fields := strings.Fields(mount); len(fields) > 2 && strings.HasPrefix(fs, "overlay ") {
+			devices[fields[2]] = true
+		}
+	}
+	return devices
+}
+
+// A sight is what is needed to judge the open directories of a container: the devices
+// of its overlays, and the directories below its own layer.
+type sight struct {
+	overlays map[string]bool
+	below    []*os.File
 }
 
 // sharesFiles reports whether two threads have the same table of descriptors.
@@ -147,15 +226,14 @@ const (
 	// leastDirectory is the size of a directory with few names, for which file systems
 	// keep some, too.
 	leastDirectory = 4096
-	// bytesOfPassed is assumed for a descriptor that is on its way through a socket.
-	// What it is can no longer be seen.
-	bytesOfPassed = 16 << 20
+	// bytesOfUnseen is assumed for a descriptor that is on its way through a socket, and
+	// for a directory that was removed, whose size can no longer be seen.
+	bytesOfUnseen = 16 << 20
 )
 
-// uncountedOf is for the descriptors of a thread, whose directory in /proc is given, in
-// a container with these directories below its own layer. It asks no server of a file
-// system.
-func uncountedOf(thread string, below []*os.File) (bytes int64) {
+// uncountedOf is for the descriptors of a thread, whose directory in /proc is given. It
+// asks no server of a file system.
+func (x *sight) uncountedOf(thread string) (bytes int64) {
 	fds, err := os.Open(thread + "/fd")
 	if err != nil {
 		return 0
@@ -168,14 +246,17 @@ func uncountedOf(thread string, below []*os.File) (bytes int64) {
 		}
 		for _, name := range names {
 			var s unix.Statx_t
-			if unix.Statx(int(fds.Fd()), name, unix.AT_STATX_DONT_SYNC|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE|unix.STATX_SIZE, &s) != nil {
+			if unix.Statx(int(fds.Fd()), name, unix.AT_STATX_DONT_SYNC|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE|unix.STATX_SIZE|unix.STATX_NLINK, &s) != nil {
 				continue
 			}
-			switch s.Mode & unix.S_IFMT {
-			case unix.S_IFDIR:
-				bytes += bytesOfByte * max(leastDirectory, int64(s.Size)+sizeBelow(thread+"/fd/"+name, below))
-			case unix.S_IFSOCK:
-				bytes += bytesOfPassed * passed(thread+"/fdinfo/"+name)
+			switch kind := s.Mode & unix.S_IFMT; {
+			case kind == unix.S_IFSOCK:
+				bytes += bytesOfUnseen * passed(thread+"/fdinfo/"+name)
+			case kind != unix.S_IFDIR || !x.overlays[fmt.Sprintf("%d:%d", s.Dev_major, s.Dev_minor)]:
+			case s.Nlink == 0:
+				bytes += bytesOfUnseen
+			default:
+				bytes += bytesOfByte * max(leastDirectory, int64(s.Size)+sizeBelow(thread+"/fd/"+name, x.below))
 			}
 		}
 	}

@@ -4,10 +4,13 @@ package libcontainer
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -52,14 +55,52 @@ func TestAContainerForWhichTheKernelHoldsMoreThanItsMemoryEnds(t *testing.T) {
 }
 
 func TestTheKernelsMemoryIsScarceBeyondItsShare(t *testing.T) {
-	for held, want := range map[int]bool{0: false, 1000: false, 1001: true, 4000: true} {
-		text := fmt.Sprintf("MemTotal:           4000 kB\nMemFree:  1 kB\nSlab:   9999 kB\nSUnreclaim:   %d kB\n", held)
-		if got := scarce(text); got != want {
-			t.Errorf("with %d of 4000 it is %v", held, got)
+	for kept, want := range map[int]bool{0: false, 1000: false, 1001: true, 4000: true} {
+		text := fmt.Sprintf("MemTotal:           4000 kB\nMemFree:  1 kB\nSlab:   9999 kB\nSUnreclaim:   %d kB\n", kept)
+		if held, got := scarce(text); got != want || held != int64(kept)<<10 {
+			t.Errorf("with %d of 4000 it is %v, and %d bytes are held", kept, got, held)
 		}
 	}
-	if scarce("") {
+	if _, much := scarce(""); much {
 		t.Error("it is so on a host that does not say")
+	}
+}
+
+// What does not come back is held for something else than containers.
+func TestContainersAreEndedMoreSeldomWhileThatFreesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		falls bool
+		want  []int
+	}{
+		"it falls":         {true, []int{0, 5, 10, 15, 20, 25, 30, 35}},
+		"it does not fall": {false, []int{0, 5, 15, 35}},
+	} {
+		var r restraint
+		var ends []int
+		held := int64(4000)
+		for second := range 40 {
+			r.look(time.Unix(int64(second), 0), held, true, func() int64 {
+				if ends = append(ends, second); c.falls {
+					held -= 100
+				}
+				return 200
+			})
+		}
+		if !slices.Equal(ends, c.want) {
+			t.Errorf("if %s, it ends containers at %v, want %v", name, ends, c.want)
+		}
+		r.look(time.Unix(40, 0), 0, false, nil)
+		if r != (restraint{}) {
+			t.Errorf("once there is enough, it is still %+v", r)
+		}
+	}
+}
+
+func TestOnlyOverlaysKeepTheNamesOfDirectories(t *testing.T) {
+	got := overlaysIn("36 35 0:53 / / rw,relatime - overlay overlay rw,lowerdir=/a\n" +
+		"37 36 8:1 /v /volume rw master:1 - ext4 /dev/sda1 rw\n40 36 0:60 / /usr ro - overlay x ro\nspoilt\n")
+	if !maps.Equal(got, map[string]bool{"0:53": true, "0:60": true}) {
+		t.Errorf("overlays are %v", got)
 	}
 }
 
@@ -79,6 +120,11 @@ func TestDirectoriesAreSeenHoweverTheyAreHeld(t *testing.T) {
 		shares bool
 		bytes  int64
 	}
+	var root unix.Statx_t
+	if err := unix.Statx(unix.AT_FDCWD, "/", 0, unix.STATX_TYPE, &root); err != nil {
+		t.Fatal(err)
+	}
+	all := sight{overlays: map[string]bool{fmt.Sprintf("%d:%d", root.Dev_major, root.Dev_minor): true}}
 	seen := make(chan found)
 	go func() { // on a thread that ends with it
 		runtime.LockOSThread()
@@ -86,9 +132,9 @@ func TestDirectoriesAreSeenHoweverTheyAreHeld(t *testing.T) {
 		err := unix.Unshare(unix.CLONE_FILES)
 		if err == nil {
 			f.shares = sharesFiles(os.Getpid(), unix.Gettid())
-			before := uncountedOf(fmt.Sprintf("/proc/self/task/%d", unix.Gettid()), nil)
+			before := all.uncountedOf(fmt.Sprintf("/proc/self/task/%d", unix.Gettid()))
 			_, err = unix.Open("/", unix.O_RDONLY, 0)
-			f.bytes = uncountedOf(fmt.Sprintf("/proc/self/task/%d", unix.Gettid()), nil) - before
+			f.bytes = all.uncountedOf(fmt.Sprintf("/proc/self/task/%d", unix.Gettid())) - before
 		}
 		if err != nil {
 			t.Error(err)

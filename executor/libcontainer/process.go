@@ -42,6 +42,7 @@ type process struct {
 	failure error          // of the start
 	pid     int            // 0 until it is known
 	killed  bool           // somebody has asked for SIGKILL
+	greedy  bool           // endForMemory has ended it
 	victims int64          // container.victims before the start
 	started bool           // it has become its program
 	end     *executor.Exit // how it ended
@@ -114,9 +115,7 @@ func (c *container) run(ctx context.Context, spec executor.ProcessSpec, request 
 		return nil, err
 	}
 	defer begun()
-	c.mu.Lock()
-	p := &process{c: c, exited: spec.Exited, oomBefore: c.oomKills()}
-	c.mu.Unlock()
+	p := &process{c: c, exited: spec.Exited, oomBefore: c.cgroup.OOMKills()}
 	open := func(w io.Writer) (*stdio.Pipe, error) { return stdio.NewWatched(w, &c.pace, c.backend.poller) }
 	if p.stdout, p.stderr, err = stdio.Both(spec.Stdout, spec.Stderr, open); err != nil {
 		return nil, err
@@ -369,13 +368,13 @@ func (c *container) lose() {
 // of memory and does not say which: a process that was killed, not by us, is
 // taken for one of them, and one that failed otherwise may have lost a child.
 func (c *container) settle(p *process, e executor.Exit) {
-	e.OutOfMemory = !e.Success() && !p.killed && c.oomKills()-p.oomBefore > c.victims-p.victims
+	e.OutOfMemory = !e.Success() && (p.greedy || !p.killed && c.cgroup.OOMKills()-p.oomBefore > c.victims-p.victims)
 	p.end = &e
 }
 
 // finish is for a process whose end is settled.
 func (c *container) finish(p *process) {
-	if p.end.OutOfMemory && p.end.Signal == int(unix.SIGKILL) {
+	if p.end.OutOfMemory && !p.greedy && p.end.Signal == int(unix.SIGKILL) {
 		c.victims++
 	}
 	c.report(p)

@@ -289,7 +289,8 @@ func (c *cache) evict() {
 }
 
 // MakingRoom calls try. If its error is full, MakingRoom removes all that is kept and
-// not in use, and calls try once more, unless nothing was removed since it began.
+// not in use. It calls try once more if that, or another call since it began, has
+// removed anything.
 func (f *Fetcher) MakingRoom(full func(error) bool, try func() error) error {
 	before := f.cache.drops.Load()
 	err := try()

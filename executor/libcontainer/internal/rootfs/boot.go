@@ -34,14 +34,14 @@ func OfThisBoot(dir string, trash tenant.Trash) (string, error) {
 	return filepath.Join(dir, boot), nil
 }
 
-// setAside puts a directory into the trash. If the disk is too full for the trash's own
-// directory, the former becomes that: its removal may take long, so no start should wait
-// for it.
+// setAside puts what an earlier boot has left into the trash. If the disk is too full
+// for the trash's own directory, a former directory is renamed to be the trash, because
+// its removal here could delay the start.
 func setAside(former string, trash tenant.Trash) error {
 	if _, err := trash.Put(former); err == nil {
 		return nil
 	}
-	if os.Chmod(former, 0o700) == nil && os.Rename(former, trash.Dir) == nil {
+	if s, err := os.Lstat(former); err == nil && s.IsDir() && os.Chmod(former, 0o700) == nil && os.Rename(former, trash.Dir) == nil {
 		return nil
 	}
 	return tenant.RemoveAll(context.Background(), former)
