@@ -153,6 +153,28 @@ func TestASuspectDoesNotGiveWayToOneThatWasToldToStop(t *testing.T) {
 	}
 }
 
+// Until it has stopped, an instance serves, and a suspect that has never run does not.
+func TestAnInstanceThatWasToldToStopDoesNotGiveWayToASuspectThatNeverRan(t *testing.T) {
+	late, again := lrp.InstanceKey{InstanceGUID: "late", CellID: "cell-late"}, lrp.InstanceKey{InstanceGUID: "again", CellID: "cell-again"}
+	x := newRoll(t, 2, lrp.RolloutPolicy{MinHealthy: 10 * time.Second, MaxInFlight: 1})
+	x.do(1, lrp.Remove{Instance: instanceOf(1, "v1")})
+	x.do(1, lrp.CreateMissing{})
+	x.slots[1].Records[0].DefinitionID = "v1" // as if the rollout had begun later
+	x.do(1, lrp.Claim{DefinitionID: "v1", Instance: late})
+	x.do(1, lrp.MarkSuspect{CellID: late.CellID})
+	x.do(1, lrp.Claim{DefinitionID: "v1", Instance: again})
+	x.start(0, "v2")
+	x.now = x.now.Add(10 * time.Second)
+	x.look()
+	x.do(0, lrp.Remove{Instance: instanceOf(0, "v1")})
+	x.look()
+	x.do(1, lrp.Start{DefinitionID: "v1", Instance: again})
+	x.do(1, lrp.MarkSuspect{CellID: again.CellID})
+	if !slices.ContainsFunc(x.slots[1].Records, func(r lrp.ActualLRP) bool { return r.InstanceKey == again && r.State == lrp.Running }) {
+		t.Errorf("the instance that runs is given up: %+v", x.slots[1].Records)
+	}
+}
+
 func TestAnIndexIsStoppingUntilWhatWasReplacedHasStopped(t *testing.T) {
 	x := newRoll(t, 2, lrp.RolloutPolicy{MinHealthy: 10 * time.Second, MaxInFlight: 2})
 	counts := func(what string, proving, stopping, done int) {

@@ -19,13 +19,14 @@ func (x *draft) markSuspect(c MarkSuspect) {
 }
 
 // suspect marks record i. If its definition already has a SUSPECT record, only
-// one of the two stays: the older one if i was only being started, or if only i
-// was told to stop (i then restarts), otherwise i. The index is never left without
-// a pending replacement.
+// one of the two stays: the older one if i was only being started, or if the older
+// one runs and only i was told to stop (i then restarts), otherwise i. The index is
+// never left without a pending replacement.
 func (x *draft) suspect(i int) {
 	r := &x.records[i]
 	if older := x.of(r.DefinitionID, Suspect); older != none {
-		if r.State == Claimed || !r.Stopping.IsZero() && x.records[older].Stopping.IsZero() {
+		o := &x.records[older]
+		if r.State == Claimed || !r.Stopping.IsZero() && o.State == Running && o.Stopping.IsZero() {
 			x.restart(i)
 			return
 		}
