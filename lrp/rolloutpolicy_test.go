@@ -130,22 +130,28 @@ func TestAnInstanceIsReplacedOnlyWhenTheNewOneHasBeenHealthyForAsLongAsThePolicy
 	}
 }
 
+// tellToStop lets an instance of v1 start at index 1, where a rollout is to end it.
+func (x *roll) tellToStop(instance lrp.InstanceKey) {
+	x.t.Helper()
+	x.do(1, lrp.Claim{DefinitionID: "v1", Instance: instance})
+	x.start(0, "v2")
+	x.now = x.now.Add(10 * time.Second)
+	x.look()
+	x.do(0, lrp.Remove{Instance: instanceOf(0, "v1")})
+	x.look()
+	x.do(1, lrp.Start{DefinitionID: "v1", Instance: instance})
+	if !slices.Contains(x.stopped, instance.InstanceGUID) {
+		x.t.Fatalf("the rollout has not told the replacement to stop: %+v", x.slots[1].Records)
+	}
+}
+
 // Two cells are missing, one after the other. The second has what was to replace the
 // first one's instance, and what a rollout has told to stop since.
 func TestASuspectDoesNotGiveWayToOneThatWasToldToStop(t *testing.T) {
 	old, again := instanceOf(1, "v1"), lrp.InstanceKey{InstanceGUID: "again", CellID: "cell-again"}
 	x := newRoll(t, 2, lrp.RolloutPolicy{MinHealthy: 10 * time.Second, MaxInFlight: 1})
 	x.do(1, lrp.MarkSuspect{CellID: old.CellID})
-	x.do(1, lrp.Claim{DefinitionID: "v1", Instance: again})
-	x.start(0, "v2")
-	x.now = x.now.Add(10 * time.Second)
-	x.look()
-	x.do(0, lrp.Remove{Instance: instanceOf(0, "v1")})
-	x.look()
-	x.do(1, lrp.Start{DefinitionID: "v1", Instance: again})
-	if !slices.Contains(x.stopped, again.InstanceGUID) {
-		t.Fatalf("the rollout has not told the replacement to stop: %+v", x.slots[1].Records)
-	}
+	x.tellToStop(again)
 	x.do(1, lrp.MarkSuspect{CellID: again.CellID})
 	x.do(1, lrp.Recover{CellID: old.CellID})
 	if !slices.ContainsFunc(x.slots[1].Records, func(r lrp.ActualLRP) bool { return r.InstanceKey == old && r.Presence == lrp.Ordinary }) {
@@ -162,13 +168,7 @@ func TestAnInstanceThatWasToldToStopDoesNotGiveWayToASuspectThatNeverRan(t *test
 	x.slots[1].Records[0].DefinitionID = "v1" // as if the rollout had begun later
 	x.do(1, lrp.Claim{DefinitionID: "v1", Instance: late})
 	x.do(1, lrp.MarkSuspect{CellID: late.CellID})
-	x.do(1, lrp.Claim{DefinitionID: "v1", Instance: again})
-	x.start(0, "v2")
-	x.now = x.now.Add(10 * time.Second)
-	x.look()
-	x.do(0, lrp.Remove{Instance: instanceOf(0, "v1")})
-	x.look()
-	x.do(1, lrp.Start{DefinitionID: "v1", Instance: again})
+	x.tellToStop(again)
 	x.do(1, lrp.MarkSuspect{CellID: again.CellID})
 	if !slices.ContainsFunc(x.slots[1].Records, func(r lrp.ActualLRP) bool { return r.InstanceKey == again && r.State == lrp.Running }) {
 		t.Errorf("the instance that runs is given up: %+v", x.slots[1].Records)
