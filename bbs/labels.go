@@ -48,10 +48,9 @@ func (b *BBS) labelsOf(ctx context.Context, records iter.Seq[*lrp.ActualLRP]) (k
 }
 
 // inParts calls use for each part of n elements in order, with the labels of their
-// records, until use returns false. A part is as large as labelBytes allow. The
-// records of one element are of one process.
+// records, until use returns false. Parts begin with all elements and are halved until
+// their labels fit. The records of one element are of one process.
 func (b *BBS) inParts(ctx context.Context, n int, records func(i int, yield func(*lrp.ActualLRP) bool) bool, use func(from, to int, known labels) bool) error {
-	most := n
 	for from, size := 0, n; from < n; {
 		to := min(from+size, n)
 		known, fits, err := b.labelsOf(ctx, func(yield func(*lrp.ActualLRP) bool) {
@@ -62,13 +61,12 @@ func (b *BBS) inParts(ctx context.Context, n int, records func(i int, yield func
 		case err != nil:
 			return err
 		case !fits:
-			most = (to - from) / 2
-			size = most
+			size = (to - from) / 2
 			continue
 		case !use(from, to, known):
 			return nil
 		}
-		from, size = to, min(2*size, most)
+		from = to
 	}
 	return nil
 }

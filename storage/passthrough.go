@@ -20,8 +20,8 @@ func Leads(s Store) error {
 
 // A Passthrough is a Store with the optional powers of the Store in it: those of
 // a [LeaderOnly], a [Recaller], a [Restorer] and a [Waiter]. Embed it to wrap a Store
-// and replace some of its methods; a struct that embeds a plain Store loses these powers. Its
-// methods may be called at the same time, like those of a Store.
+// and replace some of its methods; a struct that embeds a plain Store loses these
+// powers. Its methods may be called at the same time, like those of a Store.
 type Passthrough struct{ Store }
 
 // Leads implements [LeaderOnly].
