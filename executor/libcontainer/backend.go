@@ -49,6 +49,7 @@ type Backend struct {
 	ids     *ids.Pool        // nil with Options.SharedIDs, or where the host has no means
 
 	closing    chan struct{} // ends watchGreed
+	unwatched  chan struct{} // closed by watchGreed at its end
 	mu         sync.Mutex
 	containers map[string]*container
 	ports      *hostport.Range
@@ -110,6 +111,7 @@ func New(o Options) (*Backend, error) {
 		cgroups:    cgroup.NewParent(base, o.CgroupParent+"-"+id),
 		containers: make(map[string]*container),
 		closing:    make(chan struct{}),
+		unwatched:  make(chan struct{}),
 		hurry:      tenant.Hurry{Limit: tenant.HurryLimit},
 		ports:      hostport.NewRange(o.FirstPort, o.LastPort),
 	}
@@ -140,7 +142,8 @@ func New(o Options) (*Backend, error) {
 		}
 	}
 	b.cgroups.Own()
-	const passable = 0o711 // to the root of each container, with any umask
+	go b.watchGreed(b.closing, b.unwatched) // until Close
+	const passable = 0o711                  // to the root of each container, with any umask
 	if err := cmp.Or(os.MkdirAll(b.mounts, passable), os.Chmod(b.mounts, passable)); err != nil {
 		return nil, errors.Join(fmt.Errorf("libcontainer: root file systems are mounted below /run: %w; make it writable", err), b.Close())
 	}
@@ -153,7 +156,6 @@ func New(o Options) (*Backend, error) {
 			return nil, errors.Join(err, b.Close())
 		}
 	}
-	go b.watchGreed(b.closing)
 	return b, nil
 }
 
@@ -185,6 +187,10 @@ func (b *Backend) Close() error {
 	b.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), closePatience)
 	defer cancel()
+	select {
+	case <-b.unwatched:
+	case <-ctx.Done(): // it looks at a directory of a server that does not answer
+	}
 	err := errors.Join(closeAll(ctx, all), b.poller.Close())
 	b.program.Close()
 	b.roots.Close()

@@ -38,8 +38,9 @@ const (
 	leastRestraint, mostRestraint = 5 * time.Second, 10 * time.Minute
 )
 
-// watchGreed ends greedy containers until done is closed.
-func (b *Backend) watchGreed(done <-chan struct{}) {
+// watchGreed ends greedy containers until done is closed. It closes ended at its end.
+func (b *Backend) watchGreed(done <-chan struct{}, ended chan<- struct{}) {
+	defer close(ended)
 	var r restraint
 	for {
 		select {
@@ -65,9 +66,9 @@ type restraint struct {
 
 // look lets end end a container, if that is due. end returns what it expects to come
 // back, 0 if it has ended none.
-func (r *restraint) look(now time.Time, held int64, scarce bool, end func() (freed int64)) {
+func (r *restraint) look(now time.Time, held int64, much bool, end func() (freed int64)) {
 	switch {
-	case !scarce:
+	case !much:
 		*r = restraint{}
 	case now.Before(r.next):
 	default:
@@ -246,35 +247,36 @@ func (x *sight) uncountedOf(thread string) (bytes int64) {
 		}
 		for _, name := range names {
 			var s unix.Statx_t
-			if unix.Statx(int(fds.Fd()), name, unix.AT_STATX_DONT_SYNC|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE|unix.STATX_SIZE|unix.STATX_NLINK, &s) != nil {
+			if unix.Statx(int(fds.Fd()), name, unix.AT_STATX_DONT_SYNC|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE|unix.STATX_SIZE, &s) != nil {
 				continue
 			}
 			switch kind := s.Mode & unix.S_IFMT; {
 			case kind == unix.S_IFSOCK:
 				bytes += bytesOfUnseen * passed(thread+"/fdinfo/"+name)
-			case kind != unix.S_IFDIR || !x.overlays[fmt.Sprintf("%d:%d", s.Dev_major, s.Dev_minor)]:
-			case s.Nlink == 0:
-				bytes += bytesOfUnseen
-			default:
-				bytes += bytesOfByte * max(leastDirectory, int64(s.Size)+sizeBelow(thread+"/fd/"+name, x.below))
+			case kind == unix.S_IFDIR && x.overlays[fmt.Sprintf("%d:%d", s.Dev_major, s.Dev_minor)]:
+				bytes += x.directory(thread+"/fd/"+name, int64(s.Size))
 			}
 		}
 	}
 }
 
-// sizeBelow is the size of what an open directory shows of those below. The descriptor
-// has the size of the topmost alone.
-func sizeBelow(descriptor string, below []*os.File) (size int64) {
+// directory is for an open directory of an overlay, whose topmost layer has size bytes.
+func (x *sight) directory(descriptor string, size int64) int64 {
 	path, err := os.Readlink(descriptor)
 	if err != nil {
 		return 0
 	}
-	for _, dir := range below {
-		if s, err := rootfs.Stat(dir, strings.TrimSuffix(path, " (deleted)")); err == nil {
+	path, removed := strings.CutSuffix(path, " (deleted)")
+	for _, dir := range x.below {
+		if s, err := rootfs.Stat(dir, path); err == nil {
 			size += s.Size
 		}
 	}
-	return size
+	held := bytesOfByte * max(leastDirectory, size)
+	if removed {
+		held = max(held, bytesOfUnseen)
+	}
+	return held
 }
 
 // passed is how many descriptors wait in a socket, as a file in /proc says.
