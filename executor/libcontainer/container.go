@@ -79,6 +79,8 @@ type container struct {
 	victims   int64          // processes of ours that were killed for lack of memory
 	greedy    time.Time      // when endForMemory has ended its processes; zero if never
 	draining  sync.WaitGroup // of the ends that are being reported
+
+	waited int64 // descriptors that waited in sockets at the last call of uncounted
 }
 
 // Create implements [executor.ContainerBackend].

@@ -23,6 +23,7 @@ import (
 // the kernel would end all others before that process. So when memory that the kernel
 // cannot give back exceeds its share of the host's, the Backend ends the container that
 // holds most of it by open directories beyond its limit, as if that was out of memory.
+// Where none does, it ends one that may hide them in sockets.
 
 // scarceShare is the part of the host's memory, as a divisor, that the kernel may hold.
 // On most hosts it holds a twentieth.
@@ -126,8 +127,8 @@ func (b *Backend) endGreediest() (freed int64) {
 		if limit <= 0 {
 			limit = unlimitedGreed
 		}
-		s.held = s.c.uncounted()
-		s.beyond = s.held - limit
+		held, hides := s.c.uncounted()
+		s.held, s.beyond = held, max(held-limit, hides)
 	}
 	slices.SortFunc(suspects, func(a, b suspect) int { return cmp.Compare(b.beyond, a.beyond) })
 	for _, s := range suspects {
@@ -162,11 +163,14 @@ func (c *container) endForMemory() bool {
 }
 
 // uncounted estimates the bytes that the kernel holds for open directories of the
-// container and counts for nobody.
-func (c *container) uncounted() (bytes int64) {
+// container and counts for nobody. hides is how many descriptors have waited in sockets
+// since the call before: they may be sockets in which others wait, so any number of
+// directories may be behind them. That makes the container a suspect, but the last one.
+// Only one goroutine calls it.
+func (c *container) uncounted() (bytes, hides int64) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", c.initPID))
 	if err != nil {
-		return 0 // it has ended
+		return 0, 0 // it has ended
 	}
 	seen := sight{overlays: overlaysIn(string(text))}
 	for _, dir := range c.below {
@@ -191,7 +195,8 @@ func (c *container) uncounted() (bytes int64) {
 			last = task
 		}
 	}
-	return bytes
+	hides, c.waited = min(seen.waiting, c.waited), seen.waiting
+	return bytes + bytesOfUnseen*hides, hides
 }
 
 // overlaysIn returns the devices of the overlays in the text of a mountinfo, as
@@ -208,10 +213,12 @@ func overlaysIn(mountinfo string) map[string]bool {
 }
 
 // A sight is what is needed to judge the open directories of a container: the devices
-// of its overlays, and the directories below its own layer.
+// of its overlays, and the directories below its own layer. It counts the descriptors
+// that wait in sockets.
 type sight struct {
 	overlays map[string]bool
 	below    []*os.File
+	waiting  int64
 }
 
 // sharesFiles reports whether two threads have the same table of descriptors.
@@ -224,11 +231,13 @@ func sharesFiles(a, b int) bool {
 const (
 	// An overlay takes 96 bytes for a name that takes 12 in its directory.
 	bytesOfByte = 8
-	// leastDirectory is the size of a directory with few names, for which file systems
-	// keep some, too.
+	// leastDirectory is the size of a directory with few names.
 	leastDirectory = 4096
-	// bytesOfUnseen is assumed for a descriptor that is on its way through a socket, and
-	// for a directory that was removed, whose size can no longer be seen.
+	// bytesOfPart is what ext4 keeps for a descriptor of a larger directory: the names
+	// of the part that was read last. It takes some 11 KiB.
+	bytesOfPart = 16 << 10
+	// bytesOfUnseen is assumed for a descriptor that waits in a socket, and for a
+	// directory that was removed, whose size can no longer be seen.
 	bytesOfUnseen = 16 << 20
 )
 
@@ -252,9 +261,11 @@ func (x *sight) uncountedOf(thread string) (bytes int64) {
 			}
 			switch kind := s.Mode & unix.S_IFMT; {
 			case kind == unix.S_IFSOCK:
-				bytes += bytesOfUnseen * passed(thread+"/fdinfo/"+name)
+				x.waiting += passed(thread + "/fdinfo/" + name)
 			case kind == unix.S_IFDIR && x.overlays[fmt.Sprintf("%d:%d", s.Dev_major, s.Dev_minor)]:
 				bytes += x.directory(thread+"/fd/"+name, int64(s.Size))
+			case kind == unix.S_IFDIR && s.Size > leastDirectory:
+				bytes += bytesOfPart
 			}
 		}
 	}

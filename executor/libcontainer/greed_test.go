@@ -68,6 +68,40 @@ func TestDirectoriesThatAContainerHasRemovedAreSeen(t *testing.T) {
 	}
 }
 
+// A socket that waits in a socket is seen by nobody, and so is what waits in it.
+func TestAContainerWhoseDescriptorsWaitInSocketsIsTheLastSuspect(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create(size(128))
+	other, _ := f.create(size(16))
+	hides := f.as("nobody", guid, fmt.Sprintf(`exec perl -MSocket -e '$| = 1;
+		sub pass {
+			my ($to, $what) = @_;
+			my ($byte, $rights) = ("x", pack("Q l l i x4", 20, SOL_SOCKET, 1, fileno $what));
+			my $parts = pack("P Q", $byte, 1);
+			my $message = pack("Q Q P Q P Q Q", 0, 0, $parts, 1, $rights, length $rights, 0);
+			syscall(%d, fileno $to, $message, 0) == 1 or die $!;
+		}
+		socketpair my $a, my $b, AF_UNIX, SOCK_STREAM, 0 or die $!;
+		socketpair my $c, my $d, AF_UNIX, SOCK_STREAM, 0 or die $!;
+		open my $dir, "<", "/tmp" or die $!;
+		pass($a, $dir); pass($c, $b);
+		close $_ for $a, $b, $c, $dir;
+		print "ready\n"; sleep 1000'`, unix.SYS_SENDMSG))
+	hides.says("ready")
+	f.endGreediest() // it may just be passing one on
+	greedy := f.as("nobody", other, holdsDirectories(2000, 60))
+	greedy.says("ready")
+	killed := executor.Exit{Signal: 9, OutOfMemory: true}
+	f.endGreediest()
+	if e := greedy.end(); e != killed {
+		t.Errorf("the one that is seen to be greedy ended with %v", e)
+	}
+	f.endGreediest()
+	if e := hides.end(); e != killed {
+		t.Errorf("the one that may be ended with %v", e)
+	}
+}
+
 func TestTheKernelsMemoryIsScarceBeyondItsShare(t *testing.T) {
 	for kept, want := range map[int]bool{0: false, 1000: false, 1001: true, 4000: true} {
 		text := fmt.Sprintf("MemTotal:           4000 kB\nMemFree:  1 kB\nSlab:   9999 kB\nSUnreclaim:   %d kB\n", kept)
@@ -131,9 +165,11 @@ func TestDirectoriesAreSeenHoweverTheyAreHeld(t *testing.T) {
 		defer unix.Close(fd)
 	}
 	type found struct {
-		shares           bool
-		bytes, elsewhere int64 // on an overlay, and not
+		shares                  bool
+		bytes, elsewhere, large int64 // on an overlay, and not
 	}
+	many := t.TempDir()
+	manyNames(t, many)
 	var root unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, "/", 0, unix.STATX_TYPE, &root); err != nil {
 		t.Fatal(err)
@@ -151,14 +187,19 @@ func TestDirectoriesAreSeenHoweverTheyAreHeld(t *testing.T) {
 			_, err = unix.Open("/", unix.O_RDONLY, 0)
 			f.bytes += all.uncountedOf(me)
 			f.elsewhere += new(sight).uncountedOf(me)
+			f.large = -new(sight).uncountedOf(me)
+			if err == nil {
+				_, err = unix.Open(many, unix.O_RDONLY, 0)
+			}
+			f.large += new(sight).uncountedOf(me)
 		}
 		if err != nil {
 			t.Error(err)
 		}
 		seen <- f
 	}()
-	if f := <-seen; f.shares || f.bytes < bytesOfByte*leastDirectory || f.elsewhere != 0 {
-		t.Errorf("with descriptors of its own, a thread shares them: %v, and holds %d bytes, or %d where there is no overlay", f.shares, f.bytes, f.elsewhere)
+	if f := <-seen; f.shares || f.bytes < bytesOfByte*leastDirectory || f.elsewhere != 0 || f.large != bytesOfPart {
+		t.Errorf("with descriptors of its own, a thread shares them: %v, and holds %d bytes, or where there is no overlay %d, and %d for a large directory", f.shares, f.bytes, f.elsewhere, f.large)
 	}
 	if !sharesFiles(os.Getpid(), unix.Gettid()) {
 		t.Error("a thread with the descriptors of its process has others")
@@ -166,8 +207,9 @@ func TestDirectoriesAreSeenHoweverTheyAreHeld(t *testing.T) {
 	if err := unix.Sendmsg(pair[0], []byte("x"), unix.UnixRights(dir, dir, dir), nil, 0); err != nil {
 		t.Fatal(err)
 	}
-	if got := passed(fmt.Sprintf("/proc/self/fdinfo/%d", pair[1])); got != 3 {
-		t.Errorf("%d descriptors wait in a socket that has 3", got)
+	var x sight
+	if x.uncountedOf("/proc/self"); x.waiting != 3 {
+		t.Errorf("%d descriptors wait in a socket that has 3", x.waiting)
 	}
 }
 
@@ -182,11 +224,7 @@ func TestNamesOfTheImageCountInADirectoryThatAContainerHasChanged(t *testing.T) 
 	if err := os.MkdirAll(same, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for i := range 1000 {
-		if err := os.WriteFile(filepath.Join(same, fmt.Sprintf("%0200d", i)), nil, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	manyNames(t, same)
 	info, err := os.Stat(same)
 	if err != nil {
 		t.Fatal(err)
@@ -206,5 +244,15 @@ func TestNamesOfTheImageCountInADirectoryThatAContainerHasChanged(t *testing.T) 
 	}
 	if got := x.directory(open, 0); got != max(bytesOfUnseen, bytesOfByte*info.Size()) {
 		t.Errorf("once it is removed, it holds %d bytes", got)
+	}
+}
+
+// manyNames makes many names in a directory.
+func manyNames(t *testing.T, dir string) {
+	t.Helper()
+	for i := range 1000 {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%0200d", i)), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
