@@ -4,6 +4,7 @@ package rootfs
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -28,8 +30,12 @@ type disks struct {
 	dir  string // of the templates
 	mkfs string // the path of mkfs.ext4
 
-	mu sync.Mutex // held while a template is made
+	mu sync.Mutex // held while a template is made, opened or removed
 }
+
+// maxTemplates bounds the templates, so that many sizes do not fill the host's disk.
+// Each takes some 100 KiB.
+const maxTemplates = 100
 
 // MinDiskMB is the size of the smallest disk, in MiB.
 const MinDiskMB = 2
@@ -54,6 +60,7 @@ func (d *disks) mountCopy(ctx context.Context, megabytes int64, name, at string)
 	if err != nil {
 		return err
 	}
+	defer template.Close()
 	file, err := copySparse(template, name)
 	if err != nil {
 		return err
@@ -85,25 +92,53 @@ func (d *disks) removeTemplate(megabytes int64) error {
 	return nil
 }
 
-// template is an empty file system of a size. One is made for each size.
-func (d *disks) template(ctx context.Context, megabytes int64) (string, error) {
+// template opens an empty file system of a size. One is made for each size.
+func (d *disks) template(ctx context.Context, megabytes int64) (*os.File, error) {
 	path := d.templatePath(megabytes)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if _, err := os.Stat(path); err == nil {
-		return path, nil
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := errors.Join(d.makeRoom(), d.makeTemplate(ctx, megabytes, path)); err != nil {
+			return nil, err
+		}
+		f, err = os.Open(path)
 	}
+	return f, err
+}
+
+// makeRoom removes the oldest templates, so that one more may be made.
+func (d *disks) makeRoom() error {
+	entries, err := os.ReadDir(d.dir)
+	if err != nil || len(entries) < maxTemplates {
+		return err
+	}
+	made := func(e os.DirEntry) int64 {
+		info, err := e.Info()
+		if err != nil {
+			return 0
+		}
+		return info.ModTime().UnixNano()
+	}
+	slices.SortFunc(entries, func(a, b os.DirEntry) int { return cmp.Compare(made(a), made(b)) })
+	for _, e := range entries[:len(entries)-maxTemplates+1] {
+		err = errors.Join(err, os.Remove(filepath.Join(d.dir, e.Name())))
+	}
+	return err
+}
+
+func (d *disks) makeTemplate(ctx context.Context, megabytes int64, path string) error {
 	half := path + ".part"
 	f, err := os.OpenFile(half, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
-		return "", err
+		return err
 	}
 	err = f.Truncate(megabytes << 20)
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
 	}
 	if err != nil {
-		return "", err
+		return err
 	}
 	// Without a journal and without zeroed tables it is small and quickly
 	// copied; nobody needs what is in it after a crash.
@@ -115,18 +150,13 @@ func (d *disks) template(ctx context.Context, megabytes int64) (string, error) {
 		if bytes.Contains(out, []byte("No space left on device")) {
 			err = unix.ENOSPC
 		}
-		return "", fmt.Errorf("mkfs.ext4: %w: %s", err, out)
+		return fmt.Errorf("mkfs.ext4: %w: %s", err, out)
 	}
-	return path, os.Rename(half, path)
+	return os.Rename(half, path)
 }
 
 // copySparse copies what a file holds and leaves its holes.
-func copySparse(from, to string) (*os.File, error) {
-	in, err := os.Open(from)
-	if err != nil {
-		return nil, err
-	}
-	defer in.Close()
+func copySparse(in *os.File, to string) (*os.File, error) {
 	info, err := in.Stat()
 	if err != nil {
 		return nil, err

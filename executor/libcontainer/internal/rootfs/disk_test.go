@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -28,11 +29,12 @@ func TestADiskIsMadeAlthoughAPowerCutHasSpoiltItsTemplate(t *testing.T) {
 			return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, megabytes<<20))
 		},
 		"a superblock that is not that of its checksum": func(d *disks) error {
-			path, err := d.template(t.Context(), megabytes)
+			template, err := d.template(t.Context(), megabytes)
 			if err != nil {
 				return err
 			}
-			file, err := os.OpenFile(path, os.O_WRONLY, 0)
+			defer template.Close()
+			file, err := os.OpenFile(template.Name(), os.O_WRONLY, 0)
 			if err != nil {
 				return err
 			}
@@ -56,5 +58,30 @@ func TestADiskIsMadeAlthoughAPowerCutHasSpoiltItsTemplate(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestTheOldestTemplatesMakeRoomForNewOnes(t *testing.T) {
+	mkfs, err := exec.LookPath("true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := disks{dir: t.TempDir(), mkfs: mkfs}
+	const sizes = maxTemplates + 5
+	for i := range int64(sizes) {
+		f, err := d.template(t.Context(), sizes-i)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.Close()
+		if err := os.Chtimes(f.Name(), time.Time{}, time.Unix(i, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for megabytes := int64(1); megabytes <= sizes; megabytes++ {
+		_, err := os.Stat(d.templatePath(megabytes))
+		if kept := err == nil; kept != (megabytes <= maxTemplates) {
+			t.Errorf("the template of %d MiB is kept: %v", megabytes, kept)
+		}
 	}
 }
