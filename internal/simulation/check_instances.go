@@ -145,6 +145,16 @@ func (l *ledger) stopped(key lrp.Key, instance lrp.InstanceKey, acted time.Time)
 	return nil
 }
 
+// orderedToStop judges an order to stop by the records, whoever gives it.
+func (l *ledger) orderedToStop(key lrp.Key, instance lrp.InstanceKey) error {
+	s := l.slot(key.ProcessGUID, key.Index)
+	r := find(s.records, instance)
+	if l.closed || r == nil || !r.Stopping.IsZero() || s.given[instance] {
+		return nil
+	}
+	return checkOrders.violated("%s/%d: cell %s is told to stop an instance, and no commit says so: %+v", key.ProcessGUID, key.Index, instance.CellID, *r)
+}
+
 // restarts is the policy of restarts as the specification has it, with the
 // knobs of this world.
 type restarts struct {

@@ -119,6 +119,16 @@ func (l *ledger) completes(before *task.Task, c task.Complete) error {
 	return nil
 }
 
+// orderedToCancel judges an order to delete the container of a task when it reaches the
+// cell, whoever sent it and however late.
+func (l *ledger) orderedToCancel(guid, instance string) error {
+	t := l.tasks[guid]
+	if l.closed || t == nil || t.State != task.Running || t.InstanceGUID != instance {
+		return nil
+	}
+	return checkOrders.violated("task %s is to be cancelled and runs there: %+v", guid, *t)
+}
+
 // posts judges a completion that is about to be sent.
 func (l *ledger) posts(r *task.CallbackResponse) error {
 	if l.closed {

@@ -33,7 +33,7 @@ var (
 	checkAgenda     = &Checker{"agenda", "Convergence that looks only at what has changed or is due plans what it would if it looked at everything.", "docs/architecture.md, convergence"}
 	checkOnce       = &Checker{"task-once", "A task runs at most once.", "000 §Task States"}
 	checkGuard      = &Checker{"guard", "A cell is not taken for lost before the guard's graces allow that.", "docs/operations.md, guard"}
-	checkSettles    = &Checker{"settles", "Some time after the last fault exactly what is desired runs, and no task is left.", "000 §Convergence"}
+	checkSettles    = &Checker{"settles", "After the last fault, two roll calls and 20 passes of convergence exactly what is desired runs, and no task is left. Passes while an instance backs off do not count.", "000 §Convergence"}
 	checkUnharmed   = &Checker{"unharmed", "An outage within the grace costs no task and no instance.", "docs/operations.md, guard"}
 	checkPolicy     = &Checker{"placement-policy", "A filter or a scorer decides from its arguments alone, and does not change them.", "auction.Filter, auction.Scorer"}
 	checkStore      = &Checker{"store", "A store shows what was committed and nothing else, and a commit fails only as the contract says.", "docs/storage.md, Commit"}
@@ -43,6 +43,7 @@ var (
 	checkReasons  = &Checker{"reasons", "The record of a container that runs is given up only because the index is not desired and its cell is gone, because another instance runs, because its own cell says so, or because its evacuation is over.", "000 §Suspect Cells, §LRP Evacuation, §Stopping"}
 	checkReplaced = &Checker{"replaced", "A replacement that runs ends the suspect and the evacuating records of its index in the same commit.", "000 §Expected Suspect Workflow, §Harmonizing During Evacuation"}
 	checkStops    = &Checker{"stops", "A RUNNING instance is stopped only because the index is not desired, because another instance runs there and has nothing to prove, or because it was retired.", "lrp.RolloutPolicy, 000 §Stopping, 003 §UpdateLRPDeployment, 002 §Killing ActualLRPs"}
+	checkOrders   = &Checker{"orders", "An order follows a commit that cannot be taken back: a cell is told to stop an instance only if its record says that it is to stop, or was given up, and to delete the container of a task only if the task does not run there any more. That holds for a control plane that does not know yet that another one leads.", "docs/architecture.md, the laws; docs/decisions.md, orders of an earlier leader"}
 	checkFresh    = &Checker{"freshness", "Convergence stops surplus instances only in a fresh domain.", "000 §DesiredLRPs, §Convergence 3"}
 	checkDuties   = &Checker{"duties", "Convergence plans what the specification asks of it: a missing index, a restart and a start that are due, a suspect whose cell is back, an evacuation that is over, and surplus in a fresh domain.", "000 §Convergence, §Suspect Cells"}
 	checkRollout  = &Checker{"rollout", "A rollout begins with an index only when all lower ones run the active definition, or were given up, but for as many as may be in flight, and not while it is paused or its canary is not confirmed. A definition is called healthy once an instance of it has run for as long as the process wants. A rollout ends by itself only when its definition has failed, and goes back to where it began.", "003 §UpdateLRPDeployment, docs/deployments.md, docs/decisions.md"}
@@ -68,7 +69,7 @@ var checkOdds = &Checker{"odds", "A history without faults meets no row that a t
 func Checkers() []*Checker {
 	return []*Checker{
 		checkInvariants, checkLog, checkLeaders, checkAgenda, checkOnce, checkGuard, checkSettles, checkUnharmed,
-		checkUpdates, checkEvents, checkReasons, checkReplaced, checkStops, checkFresh, checkDuties, checkRollout, checkBudget, checkCrashes, checkEvacuate, checkAnswers,
+		checkUpdates, checkEvents, checkReasons, checkReplaced, checkStops, checkOrders, checkFresh, checkDuties, checkRollout, checkBudget, checkCrashes, checkEvacuate, checkAnswers,
 		checkUnwanted, checkKeeps, checkRoom, checkRoutes, checkTasks, checkPosts, checkConsumer, checkAuction, checkPrompt, checkOdds, checkPolicy, checkStore,
 	}
 }

@@ -417,6 +417,7 @@ func managed(list []executor.Container) (n int) {
 }
 
 func (w wire) StopLRP(ctx context.Context, key lrp.Key, instance lrp.InstanceKey) error {
+	w.world.object(w.world.ledger.orderedToStop(key, instance))
 	w.world.object(w.world.ledger.stopped(key, instance, w.world.storage[w.plane].acted))
 	return w.order(w.to("StopLRP", key.ProcessGUID, key.Index), func(cell machine) error {
 		w.world.dooms(instance.InstanceGUID)
@@ -426,5 +427,8 @@ func (w wire) StopLRP(ctx context.Context, key lrp.Key, instance lrp.InstanceKey
 
 func (w wire) CancelTask(ctx context.Context, taskGUID, instanceGUID string) error {
 	w.world.effected("CancelTask", stateOf(w.world.ledger.tasks[taskGUID]).String())
-	return w.order(w.to("CancelTask", taskGUID, 0), func(cell machine) error { return cell.CancelTask(ctx, taskGUID, instanceGUID) })
+	return w.order(w.to("CancelTask", taskGUID, 0), func(cell machine) error {
+		w.world.object(w.world.ledger.orderedToCancel(taskGUID, instanceGUID))
+		return cell.CancelTask(ctx, taskGUID, instanceGUID)
+	})
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -115,6 +116,7 @@ func (r *reducer) fails(ctx context.Context, h History) bool {
 	if err == nil || CheckerOf(err) != r.checker {
 		return false
 	}
+	h.Skip = slices.DeleteFunc(slices.Clone(h.Skip), func(step int) bool { return step > played.Steps })
 	taken := func(h History, p Played) int { return p.Steps - len(h.Skip) }
 	if b := r.best; h.cells() == b.cells() && h.SQLite == b.SQLite && (len(played.Struck) > len(b.Played.Struck) ||
 		len(played.Struck) == len(b.Played.Struck) && taken(h, played) >= taken(b.History, b.Played)) {
@@ -124,7 +126,10 @@ func (r *reducer) fails(ctx context.Context, h History) bool {
 	return true
 }
 
-func (r *reducer) size() int { return len(r.best.Played.Struck) - len(r.best.Skip) }
+// size is how many faults strike and how many steps take place.
+func (r *reducer) size() int {
+	return len(r.best.Played.Struck) + r.best.Played.Steps - len(r.best.Skip)
+}
 
 func (r *reducer) say(next string) {
 	if r.limits.Progress != nil {

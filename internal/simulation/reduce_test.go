@@ -54,6 +54,29 @@ func TestAReducedHistoryHasOnlyWhatItNeedsToFail(t *testing.T) {
 	}
 }
 
+// A fault that is left out may let a history end sooner. Steps that it no longer has are
+// neither skipped nor counted.
+func TestAReducedHistorySkipsOnlyStepsThatItHas(t *testing.T) {
+	delays := Point{Step: 150, Kind: Mischief}
+	play := func(_ context.Context, h History) (Played, error) {
+		if h.cells() < 2 || slices.Contains(h.Skip, 95) {
+			return Played{Steps: 200}, nil
+		}
+		if h.Only != nil || slices.Contains(h.Skip, delays.Step) {
+			return Played{Steps: 100}, checkStops.violated("it fails")
+		}
+		return Played{Steps: 200, Struck: []Point{delays, {Step: 90, Kind: Call}}}, checkStops.violated("it fails")
+	}
+	said := ""
+	r, err := reduce(t.Context(), History{Seed: 1, Skip: []int{120, 180}}, Limits{Progress: func(line string) { said = line }}, play)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "0 faults, 41 of 100 steps; done"; len(r.Skip) != 59 || slices.Max(r.Skip) > r.Played.Steps || !strings.HasSuffix(said, want) {
+		t.Errorf("it skips %d steps, up to %d of %d, and says %q; want 59 steps and %q", len(r.Skip), slices.Max(r.Skip), r.Played.Steps, said, want)
+	}
+}
+
 func TestARecordIsReadAsItWasWritten(t *testing.T) {
 	for _, h := range []History{
 		{Seed: 43, Cells: 4, Only: []Point{{61, Mischief, 0}, {62, Call, 11}}, Skip: []int{41, 42, 43, 50}},

@@ -487,6 +487,9 @@ func losses(ctx context.Context, w *World) error {
 	}
 	for range 4 {
 		first := w.random.IntN(len(w.cells))
+		for i := 1; i < len(w.cells) && !w.idle(first); i++ { // what it is to start would wait
+			first = (first + 1) % len(w.cells)
+		}
 		if w.random.IntN(2) == 0 {
 			w.cells[first].lose()
 		}
@@ -606,8 +609,15 @@ func spreadLoss(ctx context.Context, w *World) error {
 // inventoryInterval is the time between two roll calls of a leader, by default.
 const inventoryInterval = 5 * time.Minute
 
-// settle gives the world three hours: a crashed instance may wait for 16
-// minutes, and its replacement again.
+// passesToSettle is how many passes of convergence bring about what is desired, after a
+// leader has called the roll twice. Passes while an instance waits for the end of its
+// back-off do not count.
+const passesToSettle = 20
+
+// convergeInterval is the time between two passes of convergence, by default.
+const convergeInterval = 30 * time.Second
+
+// settle gives the world time to come to rest.
 func settle(ctx context.Context, w *World) (err error) {
 	// No domain is fresh at the end of them, and a leader has called the roll of
 	// cells that do not report how containers end.
@@ -617,9 +627,9 @@ func settle(ctx context.Context, w *World) (err error) {
 	if err := w.ledger.ended(); err != nil {
 		return err
 	}
-	deadline := w.Clock.Now().Add(3 * time.Hour)
-	for w.Clock.Now().Before(deadline) {
-		if err := w.Steps(ctx, 20); err != nil {
+	for passes := 0; passes < passesToSettle; {
+		waits := w.backsOff()
+		if err := w.Steps(ctx, int(2*convergeInterval/pace)); err != nil {
 			return err
 		}
 		w.freshen(ctx)
@@ -627,8 +637,27 @@ func settle(ctx context.Context, w *World) (err error) {
 		if err = w.Settled(ctx); err == nil {
 			return w.rooms(ctx)
 		}
+		if !waits {
+			passes += 2
+		}
 	}
-	return checkSettles.violated("three hours later: %v", err)
+	return checkSettles.violated("%d passes later: %v", passesToSettle, err)
+}
+
+// backsOff reports whether an instance waits for the end of its back-off, and is to start
+// again.
+func (w *World) backsOff() bool {
+	for key, r := range w.records {
+		d := w.ledger.deployments[key.guid]
+		if d == nil || r.State != lrp.Crashed || !d.Desires(r.Index) {
+			continue
+		}
+		wait, ever := w.ledger.restarts(key.guid).waits(r.CrashCount)
+		if ever && w.Clock.Now().Before(r.Since.Add(wait)) {
+			return true
+		}
+	}
+	return false
 }
 
 // employed gives the cells work, and returns the instances that run.
