@@ -33,7 +33,7 @@ var (
 	checkAgenda     = &Checker{"agenda", "Convergence that looks only at what has changed or is due plans what it would if it looked at everything.", "docs/architecture.md, convergence"}
 	checkOnce       = &Checker{"task-once", "A task runs at most once.", "000 §Task States"}
 	checkGuard      = &Checker{"guard", "A cell is not taken for lost before the guard's graces allow that.", "docs/operations.md, guard"}
-	checkSettles    = &Checker{"settles", "After the last fault, two roll calls and 20 passes of convergence exactly what is desired runs, and no task is left. Passes while an instance backs off do not count.", "000 §Convergence"}
+	checkSettles    = &Checker{"settles", "After the last fault, two roll calls and 20 passes of convergence exactly what is desired runs, and no task is left. Passes while an instance backs off or a rollout goes on do not count; all is over three hours later.", "000 §Convergence"}
 	checkUnharmed   = &Checker{"unharmed", "An outage within the grace costs no task and no instance.", "docs/operations.md, guard"}
 	checkPolicy     = &Checker{"placement-policy", "A filter or a scorer decides from its arguments alone, and does not change them.", "auction.Filter, auction.Scorer"}
 	checkStore      = &Checker{"store", "A store shows what was committed and nothing else, and a commit fails only as the contract says.", "docs/storage.md, Commit"}

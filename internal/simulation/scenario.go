@@ -609,13 +609,14 @@ func spreadLoss(ctx context.Context, w *World) error {
 // inventoryInterval is the time between two roll calls of a leader, by default.
 const inventoryInterval = 5 * time.Minute
 
-// passesToSettle is how many passes of convergence bring about what is desired, after a
-// leader has called the roll twice. Passes while an instance waits for the end of its
-// back-off do not count.
-const passesToSettle = 20
-
-// convergeInterval is the time between two passes of convergence, by default.
-const convergeInterval = 30 * time.Second
+// After the last fault, and after a leader has called the roll twice, passesToSettle
+// passes of convergence bring about what is desired. The time that back-offs and rollouts
+// take does not count, but all is over after longestSettle.
+const (
+	passesToSettle   = 20
+	convergeInterval = 30 * time.Second // between two passes, by default
+	longestSettle    = 3 * time.Hour    // a crashed instance may wait for 16 minutes, and again
+)
 
 // settle gives the world time to come to rest.
 func settle(ctx context.Context, w *World) (err error) {
@@ -627,9 +628,10 @@ func settle(ctx context.Context, w *World) (err error) {
 	if err := w.ledger.ended(); err != nil {
 		return err
 	}
-	for passes := 0; passes < passesToSettle; {
-		waits := w.backsOff()
-		if err := w.Steps(ctx, int(2*convergeInterval/pace)); err != nil {
+	begin, left := w.Clock.Now(), passesToSettle*convergeInterval
+	for left > 0 && w.Clock.Now().Sub(begin) < longestSettle {
+		before, takesTime := w.Clock.Now(), w.backsOffOrRolls()
+		if err := w.Steps(ctx, 20); err != nil {
 			return err
 		}
 		w.freshen(ctx)
@@ -637,23 +639,23 @@ func settle(ctx context.Context, w *World) (err error) {
 		if err = w.Settled(ctx); err == nil {
 			return w.rooms(ctx)
 		}
-		if !waits {
-			passes += 2
+		if !takesTime {
+			left -= w.Clock.Now().Sub(before)
 		}
 	}
-	return checkSettles.violated("%d passes later: %v", passesToSettle, err)
+	return checkSettles.violated("%v later: %v", w.Clock.Now().Sub(begin), err)
 }
 
-// backsOff reports whether an instance waits for the end of its back-off, and is to start
-// again.
-func (w *World) backsOff() bool {
+// backsOffOrRolls reports whether an instance waits for the end of its back-off, and is
+// to start again, or whether one of a former definition is left.
+func (w *World) backsOffOrRolls() bool {
 	for key, r := range w.records {
 		d := w.ledger.deployments[key.guid]
-		if d == nil || r.State != lrp.Crashed || !d.Desires(r.Index) {
+		if d == nil || !d.Desires(r.Index) {
 			continue
 		}
 		wait, ever := w.ledger.restarts(key.guid).waits(r.CrashCount)
-		if ever && w.Clock.Now().Before(r.Since.Add(wait)) {
+		if r.DefinitionID != d.ActiveDefinitionID || r.State == lrp.Crashed && ever && w.Clock.Now().Before(r.Since.Add(wait)) {
 			return true
 		}
 	}
