@@ -65,18 +65,23 @@ var refusedCalls = []systemCall{
 // unknownCalls are answered ENOSYS, as by a kernel without them: programs then
 // do without. The flags of clone3 cannot be seen, and libraries use clone. What
 // io_setup reserves the kernel counts for the whole host alone, so that one
-// container could take it all; databases use threads.
-var unknownCalls = []systemCall{{"clone3", 435, 435}, {"io_setup", 206, 0}}
+// container could take it all; databases use threads. How large an attribute is,
+// setxattrat says where it cannot be seen.
+var unknownCalls = []systemCall{{"clone3", 435, 435}, {"io_setup", 206, 0}, {"setxattrat", 463, 463}}
 
 // The calls of which only a part is refused.
 var (
-	cloneCall     = systemCall{"clone", 56, 220}
-	familiesCalls = []systemCall{{"socket", 41, 198}, {"socketpair", 53, 199}}
-	setLimitCall  = systemCall{"setrlimit", 160, 164}
-	limitCall     = systemCall{"prlimit64", 302, 261} // sets a limit, if its third argument says to what
-	optionCall    = systemCall{"setsockopt", 54, 208}
-	filterCall    = systemCall{"seccomp", 317, 277}
-	controlCall   = systemCall{"prctl", 157, 167}
+	cloneCall      = systemCall{"clone", 56, 220}
+	familiesCalls  = []systemCall{{"socket", 41, 198}, {"socketpair", 53, 199}}
+	setLimitCall   = systemCall{"setrlimit", 160, 164}
+	limitCall      = systemCall{"prlimit64", 302, 261} // sets a limit, if its third argument says to what
+	optionCall     = systemCall{"setsockopt", 54, 208}
+	filterCall     = systemCall{"seccomp", 317, 277}
+	controlCall    = systemCall{"prctl", 157, 167}
+	mapCall        = systemCall{"mmap", 9, 222}
+	memoryCall     = systemCall{"memfd_create", 319, 279}
+	segmentCall    = systemCall{"shmget", 29, 194}
+	attributeCalls = []systemCall{{"setxattr", 188, 5}, {"lsetxattr", 189, 6}, {"fsetxattr", 190, 7}}
 )
 
 // socketPrograms are the options that attach a program to a socket. The kernel
@@ -84,6 +89,29 @@ var (
 // counts for the whole host alone. If one container took it all, no process could
 // start in any other, because each start attaches the filter.
 var socketPrograms = []uint32{unix.SO_ATTACH_FILTER, unix.SO_ATTACH_REUSEPORT_CBPF}
+
+// keyOptions give a TCP socket keys, for which the kernel keeps 180 KiB a socket and
+// counts it for nobody. They are ENOPROTOOPT, as on a kernel without them: routers
+// use them among themselves.
+var keyOptions = []uint32{unix.TCP_MD5SIG, unix.TCP_MD5SIG_EXT, tcpAOAddKey}
+
+// groupOptions join groups of IPv6, for which the kernel keeps 2 MiB a socket and
+// counts it for nobody, and take labels of flows, of which the whole host has 4096.
+// IPv6 is off in containers, but these work all the same. They are ENODEV, as where
+// no device has IPv6.
+var groupOptions = []uint32{unix.IPV6_JOIN_GROUP, unix.IPV6_JOIN_ANYCAST, ipv6FlowLabel, unix.MCAST_JOIN_GROUP, unix.MCAST_JOIN_SOURCE_GROUP}
+
+// What package unix does not name.
+const (
+	tcpAOAddKey   = 38
+	ipv6FlowLabel = 32     // IPV6_FLOWLABEL_MGR
+	hugeSegment   = 0o4000 // SHM_HUGETLB
+)
+
+// maxAttribute is the longest value of an extended attribute. The kernel counts lists
+// of access rights for nobody. On tmpfs, and so for each memfd, there may be as many
+// as files, of 64 KiB; other file systems hold 4 KiB for all attributes of a file.
+const maxAttribute = 1024
 
 // namespaceFlags are those of clone. Its exit signal lies where unshare has
 // the flag of time namespaces.
@@ -187,7 +215,25 @@ func (a architecture) filter() []unix.SockFilter {
 	for _, o := range socketPrograms {
 		ofSocket = append(ofSocket, when(unix.BPF_JEQ, o, refuse(unix.EPERM))...)
 	}
-	add(optionCall, loadArgument(1), when(unix.BPF_JEQ, unix.SOL_SOCKET, ofSocket), answer(answerAllow))
+	ofTCP, ofIPv6 := loadArgument(2), loadArgument(2)
+	for _, o := range keyOptions {
+		ofTCP = append(ofTCP, when(unix.BPF_JEQ, o, refuse(unix.ENOPROTOOPT))...)
+	}
+	for _, o := range groupOptions {
+		ofIPv6 = append(ofIPv6, when(unix.BPF_JEQ, o, refuse(unix.ENODEV))...)
+	}
+	add(optionCall, loadArgument(1),
+		when(unix.BPF_JEQ, unix.SOL_SOCKET, ofSocket, answer(answerAllow)),
+		when(unix.BPF_JEQ, unix.IPPROTO_TCP, ofTCP, answer(answerAllow)),
+		when(unix.BPF_JEQ, unix.IPPROTO_IPV6, ofIPv6), answer(answerAllow))
+	// The host keeps huge pages for programs of its own, and counts them for nobody. A
+	// host that keeps none answers ENOMEM, with which programs do without.
+	add(mapCall, loadArgument(3), when(unix.BPF_JSET, unix.MAP_HUGETLB, refuse(unix.ENOMEM)), answer(answerAllow))
+	add(memoryCall, loadArgument(1), when(unix.BPF_JSET, unix.MFD_HUGETLB, refuse(unix.ENOMEM)), answer(answerAllow))
+	add(segmentCall, loadArgument(2), when(unix.BPF_JSET, hugeSegment, refuse(unix.ENOMEM)), answer(answerAllow))
+	for _, c := range attributeCalls { // the kernel refuses sizes beyond 32 bits
+		add(c, loadArgument(3), when(unix.BPF_JGT, maxAttribute, refuse(unix.E2BIG)), answer(answerAllow))
+	}
 	// A kernel without filters of system calls answers EINVAL, with which programs
 	// do without.
 	add(filterCall, loadArgument(0), when(unix.BPF_JEQ, unix.SECCOMP_SET_MODE_FILTER, refuse(unix.EINVAL)), answer(answerAllow))

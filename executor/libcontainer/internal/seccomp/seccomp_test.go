@@ -102,7 +102,7 @@ func errnoAnswer(e unix.Errno) uint32 { return 0x50000 + uint32(e) }
 // The answers to what a line of the table says, by the arguments.
 const allowAnswer, killAnswer = 0x7fff0000, 0x80000000
 
-var answersByArguments = map[string]map[[3]uint64]uint32{
+var answersByArguments = map[string]map[[4]uint64]uint32{
 	"allow":  {{}: allowAnswer, {^uint64(0)}: allowAnswer},
 	"EPERM":  {{}: errnoAnswer(unix.EPERM), {^uint64(0)}: errnoAnswer(unix.EPERM)},
 	"ENOSYS": {{}: errnoAnswer(unix.ENOSYS), {^uint64(0)}: errnoAnswer(unix.ENOSYS)},
@@ -136,6 +136,17 @@ var answersByArguments = map[string]map[[3]uint64]uint32{
 		{}: allowAnswer, {3, 1, 2}: allowAnswer, {26, 6, 26}: allowAnswer, {3, 0, 51}: allowAnswer, {3, 1, 27}: allowAnswer,
 		{3, 1, 26}: errnoAnswer(unix.EPERM), {3, 1, 51}: errnoAnswer(unix.EPERM), {3, 1<<32 + 1, 26}: errnoAnswer(unix.EPERM),
 		{3, 1, 1<<32 + 51}: errnoAnswer(unix.EPERM), // the kernel takes ints
+		{3, 6, 1}:          allowAnswer, {3, 6, 14}: errnoAnswer(unix.ENOPROTOOPT), {3, 6, 32}: errnoAnswer(unix.ENOPROTOOPT),
+		{3, 1<<32 + 6, 38}: errnoAnswer(unix.ENOPROTOOPT), {3, 1, 38}: allowAnswer, {3, 0, 42}: allowAnswer,
+		{3, 41, 26}: allowAnswer, {3, 41, 20}: errnoAnswer(unix.ENODEV), {3, 41, 27}: errnoAnswer(unix.ENODEV),
+		{3, 41, 32}: errnoAnswer(unix.ENODEV), {3, 41, 42}: errnoAnswer(unix.ENODEV), {3, 41, 1<<32 + 46}: errnoAnswer(unix.ENODEV),
+	},
+	"map":     {{}: allowAnswer, {0, 1 << 18, 0, 0x22}: allowAnswer, {0, 4096, 3, 0x40022}: errnoAnswer(unix.ENOMEM)},
+	"memory":  {{}: allowAnswer, {1, 3}: allowAnswer, {1, 5}: errnoAnswer(unix.ENOMEM), {1, 1<<32 + 4}: errnoAnswer(unix.ENOMEM)},
+	"segment": {{}: allowAnswer, {0o4000, 0o4000, 0o1600}: allowAnswer, {0, 1, 0o5600}: errnoAnswer(unix.ENOMEM)},
+	"attribute": {
+		{}: allowAnswer, {0, 0, 0, 1024}: allowAnswer, {0, 0, 0, 1025}: errnoAnswer(unix.E2BIG),
+		{0, 0, 0, ^uint64(0)}: errnoAnswer(unix.E2BIG), {0, 0, 0, 1 << 32}: allowAnswer, // which the kernel refuses
 	},
 	"filter": {
 		{}: allowAnswer, {2}: allowAnswer, {3}: allowAnswer,
@@ -190,7 +201,7 @@ func TestEveryCallIsAnsweredAfterAFewInstructions(t *testing.T) {
 	for arch, audit := range map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64} {
 		program := architectures[arch].filter()
 		for number := range uint32(newestCall + 2) {
-			for _, arguments := range [][]uint64{{}, {16, 0, 15}, {0, 4, 1 << 32}, {40}, {0, 1, 51}, {22, 2}} {
+			for _, arguments := range [][]uint64{{}, {16, 0, 15}, {0, 4, 1 << 32}, {40}, {0, 1, 51}, {0, 6, 38}, {0, 41, 46}, {22, 2}} {
 				if _, steps := run(t, program, audit, number, arguments...); steps > most {
 					t.Errorf("%s: %d is answered after %d instructions, more than %d", arch, number, steps, most)
 				}
@@ -208,7 +219,7 @@ func TestNoCallIsRefusedTwice(t *testing.T) {
 		seen[c.name] = true
 	}
 	for arch, calls := range wantedCalls(t) {
-		for _, c := range slices.Concat([]systemCall{cloneCall, setLimitCall, limitCall, optionCall, filterCall, controlCall}, unknownCalls, familiesCalls, refusedCalls) {
+		for _, c := range slices.Concat([]systemCall{cloneCall, setLimitCall, limitCall, optionCall, filterCall, controlCall, mapCall, memoryCall, segmentCall}, unknownCalls, familiesCalls, attributeCalls, refusedCalls) {
 			if n := architectures[arch].number(c); n != absent && calls[n].name != c.name {
 				t.Errorf("%s: %d is called %s and is %s", arch, n, c.name, calls[n].name)
 			}
