@@ -22,11 +22,15 @@ type hostLimit struct {
 }
 
 // lifted are the limits that the daemon lifts, as systemd does with the first one.
-// Each has a bound for a container instead: its memory, and maxTerminals.
+// Each has a bound for a container instead: its memory, and maxTerminals. Of neighbours
+// there can be no more than the host's networks have addresses: a container that calls
+// them all has the kernel ask for each, and a network of 1024 would fill the table of
+// the whole host.
 var lifted = []hostLimit{
 	{"fs/file-max", "fs.file-max", math.MaxInt64, "open files"},
 	{"kernel/pty/max", "kernel.pty.max", 1 << 20, "terminals"},
 	{"net/ipv4/tcp_max_orphans", "net.ipv4.tcp_max_orphans", 1 << 24, "connections that are closed before their data is sent"},
+	{"net/ipv4/neigh/default/gc_thresh3", "net.ipv4.neigh.default.gc_thresh3", 1 << 17, "neighbours on its networks"},
 }
 
 // liftLimits lifts them, and returns what keeps it from that, or "". sysctl is

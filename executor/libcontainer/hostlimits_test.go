@@ -42,7 +42,7 @@ func TestTheLimitOfOpenFilesOfTheHostIsLiftedOrMissed(t *testing.T) {
 
 func TestALimitOfTheHostIsLiftedAndNeverLowered(t *testing.T) {
 	sysctl := t.TempDir()
-	for file, text := range map[string]string{"fs/file-max": "9223372036854775807\n", "kernel/pty/max": "4096\n", "net/ipv4/tcp_max_orphans": "99999999\n"} {
+	for file, text := range map[string]string{"fs/file-max": "9223372036854775807\n", "kernel/pty/max": "4096\n", "net/ipv4/tcp_max_orphans": "99999999\n", "net/ipv4/neigh/default/gc_thresh3": "1024\n"} {
 		path := filepath.Join(sysctl, file)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
 			t.Fatal(err)
@@ -51,7 +51,7 @@ func TestALimitOfTheHostIsLiftedAndNeverLowered(t *testing.T) {
 	if missing := liftLimits(sysctl); missing != "" {
 		t.Error(missing)
 	}
-	for file, want := range map[string]string{"kernel/pty/max": "1048576", "net/ipv4/tcp_max_orphans": "99999999\n"} {
+	for file, want := range map[string]string{"kernel/pty/max": "1048576", "net/ipv4/tcp_max_orphans": "99999999\n", "net/ipv4/neigh/default/gc_thresh3": "131072"} {
 		if got, err := os.ReadFile(filepath.Join(sysctl, file)); err != nil || string(got) != want {
 			t.Errorf("%s is %q, want %q: %v", file, got, want, err)
 		}

@@ -51,6 +51,7 @@ func newNamespace() (ns *os.File, err error) {
 	err = elsewhere(func() error { return os.NewSyscallError("unshare", unix.Unshare(unix.CLONE_NEWNET)) }, func() error {
 		for _, setting := range []struct{ path, value string }{
 			{"/proc/sys/net/ipv4/ip_unprivileged_port_start", "0"},
+			{"/proc/sys/net/ipv4/igmp_max_memberships", maxGroups},
 			{"/proc/sys/net/ipv6/conf/all/disable_ipv6", "1"},
 			{"/proc/sys/net/ipv6/conf/default/disable_ipv6", "1"},
 		} {
@@ -63,6 +64,10 @@ func newNamespace() (ns *os.File, err error) {
 	})
 	return ns, err
 }
+
+// maxGroups is how many multicast groups a socket may join. The kernel keeps 1 KiB for
+// each and counts it for nobody; by default a socket has 20.
+const maxGroups = "4"
 
 // set sets a parameter of the kernel if this kernel has it.
 func set(path, value string) error {
@@ -110,8 +115,18 @@ func (w *wire) connect() error {
 	if w.inner, err = inside.LinkByName("eth0"); err != nil {
 		return err
 	}
-	return inside.LinkSetUp(w.inner)
+	if err := inside.LinkSetUp(w.inner); err != nil {
+		return err
+	}
+	return InNamespace(w.ns, func() error { return set(solicitations, "0") })
 }
+
+// solicitations is how often the kernel asks a container's wire who has an address. The
+// one that is there is known; see [neighbour]. The kernel keeps an address that it
+// asks for in a table for the whole host and does not give the place away while it
+// waits for an answer. A container can send to any address on its wire, past all routes,
+// and would fill the table. Without a question, the place can be taken at once.
+const solicitations = "/proc/sys/net/ipv4/neigh/eth0/mcast_solicit"
 
 // setAddresses gives a wire its addresses, and the namespace its route.
 func (w *wire) setAddresses(host, inner netip.Addr) error {
@@ -119,12 +134,28 @@ func (w *wire) setAddresses(host, inner netip.Addr) error {
 	if err := netlink.AddrAdd(w.host, w.hostAddress); err != nil {
 		return fmt.Errorf("address: %w", err)
 	}
+	if err := netlink.NeighSet(neighbour(w.host, w.inner, w.innerAddress)); err != nil {
+		return fmt.Errorf("neighbour: %w", err)
+	}
 	return InNamespace(w.ns, func() error {
 		if err := netlink.AddrAdd(w.inner, w.innerAddress); err != nil {
 			return fmt.Errorf("address: %w", err)
 		}
+		if err := netlink.NeighSet(neighbour(w.inner, w.host, w.hostAddress)); err != nil {
+			return fmt.Errorf("neighbour: %w", err)
+		}
 		return netlink.RouteAdd(&netlink.Route{LinkIndex: w.inner.Attrs().Index, Gw: host.AsSlice()})
 	})
+}
+
+// neighbour tells the device at one end who is at the other. The kernel then need not
+// ask, and has room for this even if the table of neighbours, which is one for the whole
+// host, is full.
+func neighbour(device, other netlink.Link, address *netlink.Addr) *netlink.Neigh {
+	return &netlink.Neigh{
+		LinkIndex: device.Attrs().Index, Family: unix.AF_INET, State: netlink.NUD_PERMANENT,
+		IP: address.IP, HardwareAddr: other.Attrs().HardwareAddr,
+	}
 }
 
 func pairAddress(a netip.Addr) *netlink.Addr {
@@ -144,9 +175,9 @@ func (w *wire) clear() bool {
 		if left, err := socketsLeft("/proc/thread-self/net/"); err != nil || left {
 			return cmp.Or(err, errSocketsLeft)
 		}
-		return netlink.AddrDel(w.inner, w.innerAddress)
+		return errors.Join(netlink.NeighDel(neighbour(w.inner, w.host, w.hostAddress)), netlink.AddrDel(w.inner, w.innerAddress))
 	})
-	if err != nil || netlink.AddrDel(w.host, w.hostAddress) != nil {
+	if err != nil || netlink.NeighDel(neighbour(w.host, w.inner, w.innerAddress)) != nil || netlink.AddrDel(w.host, w.hostAddress) != nil {
 		return false
 	}
 	w.hostAddress, w.innerAddress = nil, nil

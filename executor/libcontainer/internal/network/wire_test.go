@@ -3,11 +3,16 @@
 package network
 
 import (
+	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 func TestNoMoreNetworksWaitThanMayAndNoneWhenTheNetworkIsClosed(t *testing.T) {
@@ -97,4 +102,79 @@ func TestDevicesOfAnEarlierDaemonAreRemoved(t *testing.T) {
 	if _, err := net.InterfaceByName(w.name); err == nil {
 		t.Error("the device is there")
 	}
+}
+
+// The kernel has one table for the whole host, with 1024 places unless it is set higher.
+func TestAContainerThatCallsAllAddressesOnItsWireKeepsNoPlaceAmongTheNeighboursOfTheHost(t *testing.T) {
+	n := newNetwork(t)
+	w, err := n.wire()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.release(w, false)
+	if err := w.setAddresses(netip.MustParseAddr("198.51.100.0"), netip.MustParseAddr("198.51.100.1")); err != nil {
+		t.Fatal(err)
+	}
+	err = InNamespace(w.ns, func() error {
+		socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(socket)
+		if err := unix.BindToDevice(socket, "eth0"); err != nil {
+			return err
+		}
+		for i := range byte(100) {
+			err := unix.Sendto(socket, []byte("x"), unix.MSG_DONTROUTE|unix.MSG_DONTWAIT, &unix.SockaddrInet4{Port: 9, Addr: [4]byte{198, 18, 0, i}})
+			if err != nil {
+				return fmt.Errorf("call %d: %w", i, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end, neighbours := range neighboursOf(t, w) {
+		known := 0
+		for _, n := range neighbours {
+			switch n.State {
+			case netlink.NUD_PERMANENT:
+				known++
+			case netlink.NUD_FAILED: // which the kernel takes back when it needs the place
+			default:
+				t.Errorf("%s keeps a place for %v", end, n)
+			}
+		}
+		if known != 1 {
+			t.Errorf("%s knows %d others", end, known)
+		}
+	}
+	if !w.clear() {
+		t.Fatal("the wire is not as it was")
+	}
+	for end, neighbours := range neighboursOf(t, w) {
+		for _, n := range neighbours {
+			if n.State == netlink.NUD_PERMANENT {
+				t.Errorf("%s still knows %v", end, n)
+			}
+		}
+	}
+}
+
+// neighboursOf lists those of both ends.
+func neighboursOf(t *testing.T, w *wire) map[string][]netlink.Neigh {
+	t.Helper()
+	outer, err := netlink.NeighList(w.host.Attrs().Index, unix.AF_INET)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var inner []netlink.Neigh
+	if err := InNamespace(w.ns, func() (err error) {
+		inner, err = netlink.NeighList(w.inner.Attrs().Index, unix.AF_INET)
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return map[string][]netlink.Neigh{"the host's end": outer, "the container's end": inner}
 }
