@@ -14,20 +14,23 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/network"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
 )
 
 // Linux counts some memory for nobody. The worst is what an overlay keeps for an open
 // directory: all its names, and once more for each descriptor that was opened after a
-// change. A process of a small container can use up the memory of the host with it, and
-// the kernel would end all others before that process. So when memory that the kernel
-// cannot give back exceeds its share of the host's, the Backend ends the container that
-// holds most of it by open directories beyond its limit, as if that was out of memory.
-// Where none does, it ends one that may hide them in sockets.
+// change. Almost as bad is what waits in sockets, other than data on its way. A process
+// of a small container can use up the memory of the host with either, and the kernel
+// would end all others before that process. So when memory that the kernel cannot give
+// back, and has not counted for containers, exceeds its share of the host's, the Backend
+// ends the container that holds most of it beyond its limit, as if that was out of
+// memory. Where none does, it ends one that may hide directories in sockets.
 
 // scarceShare is the part of the host's memory, as a divisor, that the kernel may hold.
-// On most hosts it holds a twentieth.
-const scarceShare = 4
+// On most hosts it holds a twentieth. leastAvailable is the part that must be left for
+// programs.
+const scarceShare, leastAvailable = 4, 8
 
 const (
 	// greedPause is the time between two looks at the kernel's memory, each of which
@@ -50,8 +53,8 @@ func (b *Backend) watchGreed(done <-chan struct{}, ended chan<- struct{}) {
 		case <-time.After(greedPause):
 		}
 		if text, err := os.ReadFile("/proc/meminfo"); err == nil {
-			held, much := scarce(string(text))
-			r.look(time.Now(), held, much, b.endGreediest)
+			held, much, worst := scarce(string(text), b.countedForContainers)
+			r.look(time.Now(), held, much, func() int64 { return b.endGreediest(worst) })
 		}
 	}
 }
@@ -84,22 +87,47 @@ func (r *restraint) look(now time.Time, held int64, much bool, end func() (freed
 }
 
 // scarce reads in the text of /proc/meminfo how many bytes the kernel holds that it
-// cannot give back, and whether that is too much.
-func scarce(meminfo string) (held int64, much bool) {
-	var total int64
+// cannot give back and has not counted for containers, and whether that is too much.
+// It is worst if hardly anything is left, or all of it is surely the kernel's own.
+// counted is how much it has counted for containers; that is only asked if need be.
+func scarce(meminfo string, counted func() int64) (held int64, much, worst bool) {
+	kib := map[string]int64{}
 	for line := range strings.Lines(meminfo) {
 		name, rest, _ := strings.Cut(line, ":")
-		if name != "MemTotal" && name != "SUnreclaim" {
-			continue
+		kib[name], _ = strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
+	}
+	sum := func(names ...string) (bytes int64) {
+		for _, name := range names {
+			bytes += kib[name] << 10
 		}
-		n, _ := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")), 10, 64)
-		if name == "MemTotal" {
-			total = n
-		} else {
-			held = n
+		return bytes
+	}
+	total, own := sum("MemTotal"), sum("SUnreclaim")
+	// Data in sockets and pipes is in pages that no line counts. So is what drivers and
+	// the machine below a virtual one have taken.
+	unlisted := total - sum("MemFree", "Buffers", "Cached", "SwapCached", "AnonPages", "SReclaimable", "SUnreclaim",
+		"KernelStack", "PageTables", "SecPageTables", "VmallocUsed", "Percpu", "Zswap", "Hugetlb", "Balloon")
+	share := total / scarceShare
+	if held = own + max(0, unlisted); held <= share {
+		return held, false, false
+	}
+	// Of what is counted for containers, as much as possible may be in other lines.
+	known := max(0, counted()-sum("SReclaimable", "KernelStack", "PageTables", "Percpu"))
+	held -= known
+	much = held > share
+	return held, much, much && (own-known > share || sum("MemAvailable") < total/leastAvailable)
+}
+
+// countedForContainers is the kernel's memory that cgroups count.
+func (b *Backend) countedForContainers() (bytes int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.containers {
+		if c.made {
+			bytes += c.cgroup.KernelMemory()
 		}
 	}
-	return held << 10, held > total/scarceShare
+	return bytes
 }
 
 // unlimitedGreed is what a container without a memory limit may hold.
@@ -107,8 +135,8 @@ const unlimitedGreed = 1 << 30
 
 // endGreediest ends the processes of the container that holds most beyond its memory
 // limit, if there is one, and returns what it holds. It takes the next one if the first
-// was ended lately or cannot be.
-func (b *Backend) endGreediest() (freed int64) {
+// was ended lately or cannot be. At worst, it also ends one that may hide what it holds.
+func (b *Backend) endGreediest(worst bool) (freed int64) {
 	type suspect struct {
 		c            *container
 		held, beyond int64
@@ -127,13 +155,17 @@ func (b *Backend) endGreediest() (freed int64) {
 		if limit <= 0 {
 			limit = unlimitedGreed
 		}
-		held, hides := s.c.uncounted()
-		s.held, s.beyond = held, max(held-limit, hides)
+		held, waiting, unlisted := s.c.uncounted()
+		if worst {
+			held += bytesOfUnseen * waiting
+			s.beyond = waiting + unlisted
+		}
+		s.held, s.beyond = held, max(held-limit, s.beyond)
 	}
 	slices.SortFunc(suspects, func(a, b suspect) int { return cmp.Compare(b.beyond, a.beyond) })
 	for _, s := range suspects {
 		if s.beyond > 0 && s.c.endForMemory() {
-			return s.held
+			return max(1, s.held) // nobody knows what was in sockets that are not listed
 		}
 	}
 	return 0
@@ -162,15 +194,25 @@ func (c *container) endForMemory() bool {
 	return true
 }
 
-// uncounted estimates the bytes that the kernel holds for open directories of the
-// container and counts for nobody. hides is how many descriptors have waited in sockets
-// since the call before: they may be sockets in which others wait, so any number of
-// directories may be behind them. That makes the container a suspect, but the last one.
-// Only one goroutine calls it.
-func (c *container) uncounted() (bytes, hides int64) {
+// uncounted estimates the bytes that the kernel holds for open directories and sockets of
+// the container and counts for nobody. waiting is how many descriptors have waited in
+// sockets since the call before: they may be sockets in which others wait, so any number
+// of directories may be behind them. unlisted is how many sockets nobody can ask, if
+// they are many. Either makes the container a suspect, but the last one. Only one
+// goroutine calls it.
+func (c *container) uncounted() (bytes, waiting, unlisted int64) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", c.initPID))
 	if err != nil {
-		return 0, 0 // it has ended
+		return 0, 0, 0 // it has ended
+	}
+	if b := c.backend; b.network != nil { // else the sockets are in the host's own network
+		if ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", c.initPID)); err == nil {
+			defer ns.Close()
+			bytes, unlisted, _ = network.HeldBySockets(ns)
+		}
+		if unlisted < manyUnlisted {
+			unlisted = 0
+		}
 	}
 	seen := sight{overlays: overlaysIn(string(text))}
 	for _, dir := range c.below {
@@ -195,8 +237,8 @@ func (c *container) uncounted() (bytes, hides int64) {
 			last = task
 		}
 	}
-	hides, c.waited = min(seen.waiting, c.waited), seen.waiting
-	return bytes + bytesOfUnseen*hides, hides
+	waiting, c.waited = min(seen.waiting, c.waited), seen.waiting
+	return bytes, waiting, unlisted
 }
 
 // overlaysIn returns the devices of the overlays in the text of a mountinfo, as
@@ -236,6 +278,9 @@ const (
 	// bytesOfPart is what ext4 keeps for a descriptor of a larger directory: the names
 	// of the part that was read last. It takes some 11 KiB.
 	bytesOfPart = 16 << 10
+	// manyUnlisted is more than programs have that use sockets one after the other: a
+	// socket that was closed goes some ms later.
+	manyUnlisted = 100
 	// bytesOfUnseen is assumed for a descriptor that waits in a socket, and for a
 	// directory that was removed, whose size can no longer be seen.
 	bytesOfUnseen = 16 << 20

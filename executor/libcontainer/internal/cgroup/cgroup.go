@@ -108,6 +108,10 @@ func (g *Cgroup) Processes() []int {
 // PIDs is the number of processes and threads.
 func (g *Cgroup) PIDs() int64 { return g.read(g.version.pids) }
 
+// KernelMemory is how many bytes the kernel holds for the container and counts for it: 0
+// if that is not known.
+func (g *Cgroup) KernelMemory() int64 { return max(0, g.read(g.version.kernelMemory)) }
+
 // Usage measures the container without its first process.
 func (g *Cgroup) Usage() executor.Usage {
 	m := executor.Usage{

@@ -23,7 +23,7 @@ const hostRoot = "/sys/fs/cgroup"
 // A version says where one version of cgroups keeps the numbers that we read
 // and write.
 type version struct {
-	memory, cache, memoryLimit, swapLimit, socketLimit, oomKills control
+	memory, kernelMemory, cache, memoryLimit, swapLimit, socketLimit, oomKills control
 
 	pids, pidsLimit control
 
@@ -41,27 +41,29 @@ type control struct {
 
 var (
 	v1 = version{
-		memory:      control{"memory", "memory.usage_in_bytes", ""},
-		cache:       control{"memory", "memory.stat", "total_inactive_file"},
-		memoryLimit: control{"memory", "memory.limit_in_bytes", ""},
-		swapLimit:   control{"memory", "memory.memsw.limit_in_bytes", ""},
-		socketLimit: control{"memory", "memory.kmem.tcp.limit_in_bytes", ""}, // of UDP, too
-		oomKills:    control{"memory", "memory.oom_control", "oom_kill"},
-		pids:        control{"pids", "pids.current", ""},
-		pidsLimit:   control{"pids", "pids.max", ""},
-		cpu:         control{"cpuacct", "cpuacct.usage", ""},
-		cpuUnit:     time.Nanosecond,
-		owner:       "devices",
+		memory:       control{"memory", "memory.usage_in_bytes", ""},
+		kernelMemory: control{"memory", "memory.kmem.usage_in_bytes", ""},
+		cache:        control{"memory", "memory.stat", "total_inactive_file"},
+		memoryLimit:  control{"memory", "memory.limit_in_bytes", ""},
+		swapLimit:    control{"memory", "memory.memsw.limit_in_bytes", ""},
+		socketLimit:  control{"memory", "memory.kmem.tcp.limit_in_bytes", ""}, // of UDP, too
+		oomKills:     control{"memory", "memory.oom_control", "oom_kill"},
+		pids:         control{"pids", "pids.current", ""},
+		pidsLimit:    control{"pids", "pids.max", ""},
+		cpu:          control{"cpuacct", "cpuacct.usage", ""},
+		cpuUnit:      time.Nanosecond,
+		owner:        "devices",
 	}
 	v2 = version{
-		memory:      control{"", "memory.current", ""},
-		cache:       control{"", "memory.stat", "inactive_file"},
-		memoryLimit: control{"", "memory.max", ""},
-		oomKills:    control{"", "memory.events", "oom_kill"},
-		pids:        control{"", "pids.current", ""},
-		pidsLimit:   control{"", "pids.max", ""},
-		cpu:         control{"", "cpu.stat", "usage_usec"},
-		cpuUnit:     time.Microsecond,
+		memory:       control{"", "memory.current", ""},
+		kernelMemory: control{"", "memory.stat", "kernel"}, // since Linux 5.18
+		cache:        control{"", "memory.stat", "inactive_file"},
+		memoryLimit:  control{"", "memory.max", ""},
+		oomKills:     control{"", "memory.events", "oom_kill"},
+		pids:         control{"", "pids.current", ""},
+		pidsLimit:    control{"", "pids.max", ""},
+		cpu:          control{"", "cpu.stat", "usage_usec"},
+		cpuUnit:      time.Microsecond,
 	}
 )
 

@@ -1,0 +1,88 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package network
+
+import (
+	"os"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestSocketsThatAreInNoListAreThoseThatAreUsedAndNotListed(t *testing.T) {
+	const protocols = "protocol  size sockets  memory press\nMPTCP     1936      7       0   no\nUDPv6     1472      1       0   NI\n" +
+		"UNIX      1152     12      -1   NI\nTCP       2304     17       0   no\nNETLINK   1096      5      -1   NI\n"
+	for sockstat, want := range map[string]int64{
+		"sockets: used 38\nTCP: inuse 17 orphan 0 tw 0 alloc 18 mem 1\n": 3,
+		"sockets: used 35\n": 0,
+		"sockets: used 1\n":  0,
+		"":                   0,
+	} {
+		if got := notListed(sockstat, protocols); got != want {
+			t.Errorf("%q: %d, want %d", sockstat, got, want)
+		}
+	}
+}
+
+func TestWhatWaitsInANetlinkSocketIsAddedUp(t *testing.T) {
+	const text = "sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode\n" +
+		"0000000000000000 0   1          00000000 7000     5        0     2        0        1\n0000000000000000 4   0  00000000 30 0 0 2 0 2\nspoilt\n"
+	if got := heldByNetlink(text); got != 7035 {
+		t.Errorf("%d bytes", got)
+	}
+}
+
+// The table of a namespace in which nobody has a socket is empty, whatever others have.
+func TestWhatWaitsInSocketsIsThatOfOneNetwork(t *testing.T) {
+	n := newNetwork(t)
+	w, err := n.wire()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.release(w, false)
+	held := func() int64 {
+		t.Helper()
+		bytes, _, err := HeldBySockets(w.ns)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bytes
+	}
+	if got := held(); got != 0 {
+		t.Errorf("%d bytes wait in no socket", got)
+	}
+	var sockets [2]int
+	if err := InNamespace(w.ns, func() (err error) {
+		for i := range sockets {
+			if sockets[i], err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {
+				return os.NewSyscallError("socket", err)
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(sockets[0])
+	defer unix.Close(sockets[1])
+	if _, unlisted, _ := HeldBySockets(w.ns); unlisted < 2 { // and some that have just been closed
+		t.Errorf("%d sockets are in no list, and there are two", unlisted)
+	}
+	for _, s := range sockets {
+		if err := unix.Bind(s, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := held(); got != 0 {
+		t.Errorf("two empty sockets hold %d bytes", got)
+	}
+	name, err := unix.Getsockname(sockets[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Sendto(sockets[0], make([]byte, 10_000), 0, name); err != nil {
+		t.Fatal(err)
+	}
+	if got := held(); got < 10_000 || got > 100_000 {
+		t.Errorf("a socket in which 10,000 bytes wait holds %d", got)
+	}
+}
