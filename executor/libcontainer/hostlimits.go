@@ -22,13 +22,17 @@ type hostLimit struct {
 }
 
 // lifted are the limits that the daemon lifts, as systemd does with the first one.
-// Each has a bound for a container instead: its memory, and maxTerminals. Of neighbours
+// Each has a bound for a container instead: its memory, and maxTerminals. A process that
+// has ended and that nobody waits for takes 10 KiB, so without this a container of 320 MiB
+// with MaxPIDs enough, or 32 small ones, take all 32,768 process ids of a host. Of neighbours
 // there can be no more than the host's networks have addresses: a container that calls
 // them all has the kernel ask for each, and a network of 1024 would fill the table of
 // the whole host.
 var lifted = []hostLimit{
 	{"fs/file-max", "fs.file-max", math.MaxInt64, "open files"},
 	{"kernel/pty/max", "kernel.pty.max", 1 << 20, "terminals"},
+	{"kernel/pid_max", "kernel.pid_max", 1 << 22, "process ids"}, // the most that Linux has
+	{"kernel/threads-max", "kernel.threads-max", 1 << 22, "threads"},
 	{"net/ipv4/tcp_max_orphans", "net.ipv4.tcp_max_orphans", 1 << 24, "connections that are closed before their data is sent"},
 	{"net/ipv4/neigh/default/gc_thresh3", "net.ipv4.neigh.default.gc_thresh3", 1 << 17, "neighbours on its networks"},
 }
