@@ -134,7 +134,8 @@ func forms(addr netip.Addr) []netip.Addr {
 // Client makes requests to addresses that p allows, and waits at most answer
 // for an answer to begin. It uses no proxy, even if the environment names one:
 // a proxy would dial addresses that were not judged. Nor does it use HTTP/2: a server
-// may flood such a connection as long as it is kept, and be read all the time.
+// may flood such a connection as long as it is kept, and be read all the time. An
+// answer whose headers have more than maxHeaderBytes is an error.
 func (p Policy) Client(answer time.Duration) *http.Client {
 	dialer := &net.Dialer{
 		Timeout: 30 * time.Second, KeepAlive: 30 * time.Second,
@@ -154,10 +155,15 @@ func (p Policy) Client(answer time.Duration) *http.Client {
 		TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: answer, ExpectContinueTimeout: time.Second,
 	}}
 }
+		MaxResponseHeaderBytes: maxHeaderBytes,
 
 // Parse reads networks, for example 10.0.0.0/8, and addresses, which are
 // networks of one. The error names an element that is neither.
 func Parse(list []string) (networks []netip.Prefix, err error) {
+// maxHeaderBytes bounds the headers of an answer. The default of package http is 10 MiB,
+// which take up to 200 MiB of memory if they are very many.
+const maxHeaderBytes = 64 << 10
+
 	for _, text := range list {
 		network, err := netip.ParsePrefix(text)
 		if addr, single := netip.ParseAddr(text); single == nil && addr.Zone() == "" {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -138,6 +139,21 @@ func TestARedirectIsJudgedLikeTheFirstAddress(t *testing.T) {
 }
 
 type notATransport struct{}
+
+// Tenants choose the servers, and many answers may come at once.
+func TestAnAnswerWithManyHeadersIsRefused(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for i := range 10_000 {
+			w.Header()[strconv.Itoa(i)] = []string{"12345678"}
+		}
+	}))
+	defer server.Close()
+	client := reach.Policy{Allow: networks(t, "127.0.0.0/8")}.Client(time.Minute)
+	defer client.CloseIdleConnections()
+	if _, err := client.Get(server.URL); err == nil || !strings.Contains(err.Error(), "headers exceeded") {
+		t.Errorf("the error is %v", err)
+	}
+}
 
 func (notATransport) RoundTrip(*http.Request) (*http.Response, error) { panic("asked") }
 

@@ -2,8 +2,10 @@ package transfer
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -96,7 +98,7 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, p
 			os.Remove(file.Name())
 			return nil, err
 		}
-		return &version{path: path, size: size, etag: header.Get("ETag"), modified: header.Get("Last-Modified"),
+		return &version{path: path, size: size, etag: validator(header, "ETag"), modified: validator(header, "Last-Modified"),
 			algorithm: r.Algorithm, value: r.Value}, nil
 	}
 	fetch := func(known *version) (v *version, err error) {
@@ -115,7 +117,7 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, p
 	}
 
 	c := &f.cache
-	key := strings.Join([]string{kind, string(r.Format), origin(r.URL), r.CacheKey}, "\x00")
+	key := keyOf(kind, string(r.Format), origin(r.URL), r.CacheKey)
 	s, err := c.enter(ctx, key)
 	if err != nil {
 		return nil, err
@@ -141,6 +143,26 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, p
 		return nil, err
 	}
 	return c.admit(c.put(s, next), most)
+}
+
+// maxValidator bounds what a server says of a version and what is kept in memory with
+// it. Tenants choose the servers, and thousands of versions are kept.
+const maxValidator = 1 << 10
+
+// validator is a header that tells the version of an archive, or "" if it is too long:
+// then the archive is downloaded again each time.
+func validator(h http.Header, name string) string {
+	if text := h.Get(name); len(text) <= maxValidator {
+		return text
+	}
+	return ""
+}
+
+// keyOf is a key of the cache for what tells two archives apart. It has a fixed length,
+// because tenants choose how long the parts are.
+func keyOf(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return string(sum[:])
 }
 
 // admit is the lease on a version if it fits; else it is given back.

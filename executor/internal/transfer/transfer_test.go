@@ -16,6 +16,8 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -613,4 +615,40 @@ func TestSmallArchivesAreKeptInABoundedNumber(t *testing.T) {
 	if n := s.gets.Load(); n != 0 {
 		t.Error("the archive that was used last was downloaded again")
 	}
+}
+
+// Tenants choose the keys, the URLs and the servers.
+func TestWhatIsKeptTakesLittleMemoryWhateverItIsCalled(t *testing.T) {
+	long := strings.Repeat("x", 200<<10)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", long)
+		w.Header().Set("Last-Modified", long)
+		w.Write(tarOf("f", "small"))
+	}))
+	defer s.Close()
+	f, _ := newFetcher(t)
+	get := func(name string) {
+		l, err := f.Archive(t.Context(), transfer.Request{URL: s.URL + "/" + name + long, CacheKey: name + long})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Release()
+	}
+	heap := func() int64 {
+		http.DefaultClient.CloseIdleConnections()
+		runtime.GC()
+		var now runtime.MemStats
+		runtime.ReadMemStats(&now)
+		return int64(now.HeapAlloc)
+	}
+	get("first")
+	before := heap()
+	const archives = 50
+	for i := range archives {
+		get(strconv.Itoa(i))
+	}
+	if each := (heap() - before) / archives; each > 32<<10 {
+		t.Errorf("an archive that is kept takes %d bytes of memory", each)
+	}
+	runtime.KeepAlive(f)
 }
