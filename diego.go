@@ -80,8 +80,9 @@ type Options struct {
 	// CallbackAllow and CallbackDeny are networks that callbacks may and may not
 	// reach. An address in an allowed network may always be reached. Otherwise
 	// denied networks may not be reached, nor the host's loopback, link-local and
-	// unspecified addresses, metadata services and multicast. The address that is
-	// dialled counts, for redirects too, and proxies are not used.
+	// unspecified addresses, those of containers, metadata services and multicast.
+	// The address that is dialled counts, for redirects too, and proxies are not
+	// used.
 	CallbackAllow, CallbackDeny []netip.Prefix
 	// Post sends completions (default: JSON over HTTP to what CallbackAllow and
 	// CallbackDeny let it reach). A Post of your own decides for itself what it

@@ -8,7 +8,7 @@ import (
 
 // Callbacks are the settings of what callbacks may reach, for embedding.
 type Callbacks struct {
-	CallbackAllow []string `name:"callback_allow" option:"diego.Options.CallbackAllow,by hand" help:"networks or addresses that callbacks of tasks may reach though they are denied, by callback_deny or always: loopback, link-local and unspecified addresses, metadata services and multicast"`
+	CallbackAllow []string `name:"callback_allow" option:"diego.Options.CallbackAllow,by hand" help:"networks or addresses that callbacks of tasks may reach though they are denied, by callback_deny or always: loopback, link-local and unspecified addresses, those of containers, metadata services and multicast"`
 	CallbackDeny  []string `name:"callback_deny" option:"diego.Options.CallbackDeny,by hand" help:"networks or addresses that callbacks of tasks may not reach"`
 }
 

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"iter"
 	"os"
@@ -23,6 +24,17 @@ import (
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
 )
+
+func TestTransfersDoNotReachTheSubnetOfTheContainers(t *testing.T) {
+	c := Cell{TransferDeny: []string{"192.0.2.0/24"}, Subnet: "10.230.16.1/20"}
+	if got := fmt.Sprint(c.transferDeny()); got != "[192.0.2.0/24 10.230.16.0/20]" {
+		t.Errorf("they do not reach %s", got)
+	}
+	c.Subnet = ""
+	if got := fmt.Sprint(c.transferDeny()); got != "[192.0.2.0/24]" {
+		t.Errorf("without the setting, they do not reach %s", got)
+	}
+}
 
 func sampleCell(dir string) *Cell {
 	return &Cell{CellID: "cell-1", Dir: dir, Backend: ProcessBackend, Containers: 1, FirstPort: 61001, LastPort: 61010, ExternalIP: "127.0.0.1"}

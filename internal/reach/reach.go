@@ -37,7 +37,8 @@ func (e *RefusedError) Unwrap() error { return ErrRefused }
 
 // A Policy allows and denies networks. Addresses in one of Allow may be
 // reached. Of the others, those in one of Deny may not, nor those that every
-// policy denies: the host itself, its link, and metadata services. An IPv6
+// policy denies: the host itself, its link, containers at the addresses that
+// package libcontainer chooses, and metadata services. An IPv6
 // address that stands for an IPv4 address (mapped, NAT64, 6to4 and the like)
 // may be reached if both may.
 type Policy struct {
@@ -45,7 +46,7 @@ type Policy struct {
 }
 
 // denied are the networks that every policy denies. Servers there assume that
-// only the host or its link can reach them.
+// only the host, its link or their own container can reach them.
 var denied = parse(
 	"0.0.0.0/8", "::/128", // unspecified: mostly the host
 	"127.0.0.0/8", "::1/128", // loopback
@@ -53,6 +54,7 @@ var denied = parse(
 	"fd00:ec2::254/128", "fd20:ce::254/128", "fd00:42::42/128", // the same over IPv6
 	"168.63.129.16/32", "100.100.100.200/32", "192.0.0.192/32", // those of Azure, Alibaba and Oracle elsewhere
 	"224.0.0.0/4", "ff00::/8", "255.255.255.255/32", // multicast and broadcast
+	"10.224.0.0/11",  // containers of this host: others reach only the ports that are mapped
 	"64:ff9b:1::/48", // NAT64 of the local network: nobody knows where it leads
 )
 
@@ -153,17 +155,17 @@ func (p Policy) Client(answer time.Duration) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DialContext: dialer.DialContext, Protocols: protocols, MaxIdleConns: 100, IdleConnTimeout: 90 * time.Second,
 		TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: answer, ExpectContinueTimeout: time.Second,
+		MaxResponseHeaderBytes: maxHeaderBytes,
 	}}
 }
-		MaxResponseHeaderBytes: maxHeaderBytes,
 
-// Parse reads networks, for example 10.0.0.0/8, and addresses, which are
-// networks of one. The error names an element that is neither.
-func Parse(list []string) (networks []netip.Prefix, err error) {
 // maxHeaderBytes bounds the headers of an answer. The default of package http is 10 MiB,
 // which take up to 200 MiB of memory if they are very many.
 const maxHeaderBytes = 64 << 10
 
+// Parse reads networks, for example 10.0.0.0/8, and addresses, which are
+// networks of one. The error names an element that is neither.
+func Parse(list []string) (networks []netip.Prefix, err error) {
 	for _, text := range list {
 		network, err := netip.ParsePrefix(text)
 		if addr, single := netip.ParseAddr(text); single == nil && addr.Zone() == "" {

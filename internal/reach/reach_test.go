@@ -33,6 +33,7 @@ func TestTheHostAndItsNeighboursAreRefusedInEveryForm(t *testing.T) {
 		"127.0.0.1", "127.255.255.254", "0.0.0.0", "0.1.2.3", "169.254.169.254", "224.0.0.1", "239.255.255.255", "255.255.255.255",
 		"::1", "::", "fe80::1", "fe80::1%eth0", "ff02::1", "fd00:ec2::254", "fd20:ce::254", "fd00:42::42",
 		"168.63.129.16", "100.100.100.200", "192.0.0.192", "64:ff9b::100.100.100.200",
+		"10.224.0.1", "10.255.255.255", "::ffff:10.227.176.3", // containers
 		"::ffff:127.0.0.1", "::ffff:169.254.169.254", "::127.0.0.1", // mapped and compatible
 		"::ffff:0:127.0.0.1", "::ffff:0:169.254.169.254", // translated
 		"64:ff9b::127.0.0.1", "64:ff9b::169.254.169.254", "64:ff9b:1::1", // NAT64
@@ -47,7 +48,7 @@ func TestTheHostAndItsNeighboursAreRefusedInEveryForm(t *testing.T) {
 		}
 	}
 	for _, addr := range []string{
-		"8.8.8.8", "10.0.0.1", "192.168.1.1", "172.16.0.1", "126.255.255.255", "128.0.0.1", "169.253.255.255", "223.255.255.255",
+		"8.8.8.8", "10.0.0.1", "192.168.1.1", "10.223.255.255", "172.16.0.1", "126.255.255.255", "128.0.0.1", "169.253.255.255", "223.255.255.255",
 		"2001:db8::1", "fd00::1", "::ffff:10.0.0.1", "64:ff9b::8.8.8.8", "::ffff:0:8.8.8.8", "2002:808:808::1",
 	} {
 		if err := p.Check(netip.MustParseAddr(addr)); err != nil {
@@ -138,8 +139,6 @@ func TestARedirectIsJudgedLikeTheFirstAddress(t *testing.T) {
 	}
 }
 
-type notATransport struct{}
-
 // Tenants choose the servers, and many answers may come at once.
 func TestAnAnswerWithManyHeadersIsRefused(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -154,6 +153,8 @@ func TestAnAnswerWithManyHeadersIsRefused(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+type notATransport struct{}
 
 func (notATransport) RoundTrip(*http.Request) (*http.Response, error) { panic("asked") }
 

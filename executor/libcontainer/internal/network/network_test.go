@@ -3,6 +3,7 @@
 package network
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -17,11 +18,23 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/diegosdk/diego/internal/reach"
 	"github.com/diegosdk/diego/internal/testenv"
 )
 
 // testID is an id that no Backend and no other run of these tests has.
 func testID() string { return fmt.Sprintf("%08x", os.Getpid()) }
+
+// The host reaches all ports at such an address, so what the daemon downloads must not.
+func TestTransfersReachNoAddressThatNewChooses(t *testing.T) {
+	var policy reach.Policy
+	last := addrOf(binary.BigEndian.Uint32(subnets.Addr().AsSlice()) | ^uint32(0)>>subnets.Bits())
+	for _, addr := range []netip.Addr{subnets.Addr(), last} {
+		if err := policy.Check(addr); !errors.Is(err, reach.ErrRefused) {
+			t.Errorf("%v: %v", addr, err)
+		}
+	}
+}
 
 // newNetwork makes a network, which is gone at the end of the test.
 func newNetwork(t *testing.T) *Network {
