@@ -149,7 +149,7 @@ func (l *ledger) stopped(key lrp.Key, instance lrp.InstanceKey, acted time.Time)
 func (l *ledger) orderedToStop(key lrp.Key, instance lrp.InstanceKey) error {
 	s := l.slot(key.ProcessGUID, key.Index)
 	r := find(s.records, instance)
-	if l.closed || r == nil || !r.Stopping.IsZero() || s.given[instance] {
+	if l.closed || r == nil || !r.Stopping.IsZero() || !s.givenUp[instance].IsZero() {
 		return nil
 	}
 	return checkOrders.violated("%s/%d: cell %s is told to stop an instance, and no commit says so: %+v", key.ProcessGUID, key.Index, instance.CellID, *r)

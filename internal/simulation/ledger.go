@@ -61,8 +61,8 @@ type slot struct {
 	stopping map[lrp.InstanceKey]bool
 	// evacuated are the instances that were ever being evacuated.
 	evacuated map[lrp.InstanceKey]bool
-	// given are the instances whose records were given up.
-	given map[lrp.InstanceKey]bool
+	// givenUp is when the records of instances were last given up.
+	givenUp map[lrp.InstanceKey]time.Time
 	// overdue counts the looks of a leader since an EVACUATING record expired.
 	overdue int
 	// down is since when no instance serves the index; zero if one does, or if none
@@ -100,7 +100,7 @@ func (l *ledger) now() time.Time { return l.world.Clock.Now() }
 func (l *ledger) slot(guid string, index int) *slot {
 	key := slotKey{guid, index}
 	if l.slots[key] == nil {
-		l.slots[key] = &slot{routes: map[route]bool{}, contested: map[lrp.InstanceKey]time.Time{}, stopping: map[lrp.InstanceKey]bool{}, evacuated: map[lrp.InstanceKey]bool{}, given: map[lrp.InstanceKey]bool{}}
+		l.slots[key] = &slot{routes: map[route]bool{}, contested: map[lrp.InstanceKey]time.Time{}, stopping: map[lrp.InstanceKey]bool{}, evacuated: map[lrp.InstanceKey]bool{}, givenUp: map[lrp.InstanceKey]time.Time{}}
 	}
 	return l.slots[key]
 }
@@ -273,7 +273,7 @@ func (l *ledger) take(b *storage.Batch) (changes []*slotChange, err error) {
 		}
 		for i := range c.before {
 			if instance := c.before[i].InstanceKey; find(c.after, instance) == nil {
-				s.given[instance] = true
+				s.givenUp[instance] = l.now()
 			}
 		}
 		for i := range b.Events {
