@@ -109,7 +109,7 @@ func (e *entry) created(endpoint executor.Endpoint, err error) {
 	}
 	e.endpoint = endpoint
 	e.set(next)
-	e.recipe = &recipe{entry: e}
+	e.recipe = &recipe{entry: e, probing: pace{every: probeEvery, burst: probeBurst}}
 	e.recipe.start()
 }
 

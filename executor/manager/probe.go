@@ -12,6 +12,11 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
+// The probes of one container share a pace, and begin 50 times per second at most: a
+// definition may have thousands of checks with an interval of a millisecond, and each
+// takes processor time of the daemon, not of the container.
+const probeEvery, probeBurst = time.Second / 50, 100
+
 // A probe asks again and again whether something is well: often until it is,
 // and now and then afterwards (002 §Monitoring Health).
 type probe struct {
@@ -73,6 +78,7 @@ func (p *probe) run(tell func(*probe)) {
 		if p.ok {
 			pause = p.interval
 		}
+		pause = max(pause, p.recipe.probing.turn(m.options.Now(), 1))
 		p.timer = m.after(pause, func() { p.run(tell) })
 		tell(p)
 	})

@@ -25,6 +25,7 @@ type recipe struct {
 	running   []step   // at the top, in the order in which they started
 	probes    []*probe // of health
 	readiness []*probe
+	probing   pace // of both
 	startTime *timer
 	healthy   bool
 	began     bool // the action has

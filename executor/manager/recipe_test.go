@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -150,6 +151,41 @@ func TestARecipeRunsAsItIsWritten(t *testing.T) {
 			c.Delete("c")
 			c.advance(time.Minute)
 			c.mustBeClean()
+		})
+	}
+}
+
+func TestManyChecksBeginAtABoundedRate(t *testing.T) {
+	const seconds = 10
+	for name, test := range map[string]struct {
+		action  executor.Action
+		healthy bool
+	}{
+		"that succeed": {do("listen 8080", "wait forever"), true},
+		"that fail":    {do("wait forever"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			probes := 0
+			c := newCell(t, func(o *manager.Options) {
+				o.Delay = func(j manager.Job) time.Duration {
+					if j.Kind == manager.JobProbe {
+						probes++
+					}
+					return 0
+				}
+			})
+			check := executor.Check{TCP: &executor.TCPCheck{Port: 8080, IntervalMs: 1}}
+			c.launch("c", with(work(test.action), func(w *manager.Work) {
+				list := slices.Repeat([]executor.Check{check}, 300)
+				w.Ports, w.Check = []uint16{8080}, &executor.CheckDefinition{Checks: list, ReadinessChecks: list}
+			}))
+			c.advance(seconds * time.Second)
+			if most := 600 + 100 + 50*seconds; probes < 100 || probes > most { // the first of each, a burst, and the rate
+				t.Errorf("%d probes in %d s, want at most %d", probes, seconds, most)
+			}
+			if got, _ := c.Get("c"); (got.State == executor.Running) != test.healthy {
+				t.Errorf("it is %v", got.State)
+			}
 		})
 	}
 }
