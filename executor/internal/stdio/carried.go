@@ -46,7 +46,7 @@ func (p *carried) drain() {
 			if state != moved {
 				return
 			}
-			total += n
+			total += max(n, page)
 		}
 	})
 }

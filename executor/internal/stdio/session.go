@@ -10,14 +10,15 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/diegosdk/diego/executor"
 )
 
-// drainWait is how long the output may pause after its process has ended until it
-// counts as complete. The descendants of the process are dead by then, so only a
-// process that has escaped can still hold the other end.
+// drainWait is how long output is waited for, in all, after its process has ended. Then
+// it counts as complete. The descendants of the process are dead by then, so only a
+// process that has escaped can still hold the other end, and write now and then.
 const drainWait = time.Second
 
 // Ends are both ends of the pipes, or of the terminal, between a process and its
@@ -207,7 +208,8 @@ func (i input) Close() error {
 type output struct {
 	f     *os.File
 	ended atomic.Bool
-	taken int // since the end
+	taken int       // since the end
+	until time.Time // how long to wait for more; zero before the end
 }
 
 func (o *output) end() {
@@ -228,11 +230,18 @@ func (o *output) Read(p []byte) (int, error) {
 			if o.taken >= drainLimit {
 				return 0, io.EOF
 			}
-			_ = o.f.SetReadDeadline(time.Now().Add(drainWait))
+			if o.until.IsZero() {
+				o.until = time.Now().Add(drainWait)
+			}
+			_ = o.f.SetReadDeadline(o.until)
+			if n := o.there(p); n > 0 { // even after the deadline, for a reader that is late
+				o.taken += max(n, page)
+				return n, nil
+			}
 		}
 		n, err := o.f.Read(p)
 		if ended {
-			o.taken += n
+			o.taken += max(n, page)
 		} else if errors.Is(err, os.ErrDeadlineExceeded) {
 			continue // the process ended meanwhile, and what it wrote may not have been read
 		}
@@ -242,4 +251,20 @@ func (o *output) Read(p []byte) (int, error) {
 		}
 		return n, err
 	}
+}
+
+// there reads what is there now, or nothing.
+func (o *output) there(p []byte) (n int) {
+	raw, err := o.f.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = raw.Control(func(fd uintptr) {
+		for {
+			if n, err = syscall.Read(int(fd), p); err != syscall.EINTR {
+				return
+			}
+		}
+	})
+	return n
 }

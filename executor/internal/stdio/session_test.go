@@ -37,3 +37,33 @@ func TestOutputThatIsReadLateComesWhole(t *testing.T) {
 		in.Close()
 	}
 }
+
+// Another process of a container can take hold of the output of a session, and write to
+// it a little at a time when the session's program has ended.
+func TestNobodyKeepsASessionOpenAfterItsProgramHasEnded(t *testing.T) {
+	in, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	over := make(chan struct{})
+	go func() {
+		defer out.Close()
+		for {
+			select {
+			case <-over:
+				return
+			case <-time.After(drainWait / 10):
+				_, _ = out.Write([]byte{'x'})
+			}
+		}
+	}()
+	defer close(over)
+	o := &output{f: in}
+	o.end()
+	began := time.Now()
+	text, err := io.ReadAll(o)
+	if took := time.Since(began); err != nil || took > 20*drainWait {
+		t.Errorf("the output ends after %v and %d bytes, %v", took, len(text), err)
+	}
+}

@@ -24,6 +24,10 @@ const (
 	// drainLimit bounds Drain where children write without end. No pipe holds
 	// more, unless an administrator has raised the system's limit.
 	drainLimit = 1 << 20
+	// page is what a read counts for at least where drainLimit counts. A process can
+	// have each byte that it writes to a pipe read by itself (O_DIRECT), but a pipe
+	// holds no more of those than pages.
+	page = 4 << 10
 	// gap is between two reads of one container's pipes at least. A flood waits in
 	// the pipe and in the process that makes it: a container carries at most one
 	// buffer in this time, 21 MB/s, and costs at most 334 reads a second.

@@ -167,7 +167,7 @@ func (p *watched) drain() {
 		if state != moved {
 			return
 		}
-		total += n
+		total += max(n, page)
 	}
 }
 

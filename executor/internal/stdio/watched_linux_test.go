@@ -182,3 +182,44 @@ func TestOutputIsNotLostIfItCannotBeWatchedForAWhile(t *testing.T) {
 		t.Errorf("it got %q", got)
 	}
 }
+
+// A refiller has another byte written to the pipe for each piece that comes out of it.
+type refiller struct{ pipe, pieces atomic.Int64 }
+
+func (r *refiller) Write(p []byte) (int, error) {
+	r.pieces.Add(1)
+	_, _ = unix.Write(int(r.pipe.Load()), []byte{'x'})
+	return len(p), nil
+}
+
+// A process can have each byte that it writes read by itself, and what it leaves behind
+// goes on with that after its end. The drain has no pace.
+func TestADrainTakesFewReadsThoughAFloodComesByteByByte(t *testing.T) {
+	for how, open := range openers(t) {
+		t.Run(how, func(t *testing.T) {
+			var out refiller
+			p, err := open(&out, new(stdio.Pace))
+			if err != nil {
+				t.Fatal(err)
+			}
+			flood, err := unix.Dup(int(p.Child.Fd()))
+			if err == nil {
+				_, err = unix.FcntlInt(uintptr(flood), unix.F_SETFL, unix.O_DIRECT)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Started()
+			defer unix.Close(flood)
+			out.pipe.Store(int64(flood))
+			_, _ = unix.Write(flood, []byte{'x'})
+			p.Drain()
+			pieces := out.pieces.Load()
+			out.pipe.Store(-1)
+			p.Close()
+			if pieces > 400 { // what the carrier takes meanwhile included
+				t.Errorf("it takes %d reads", pieces)
+			}
+		})
+	}
+}
