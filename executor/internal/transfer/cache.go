@@ -82,13 +82,14 @@ func (l *Lease) Release() { l.once.Do(l.release) }
 // it is still right, or one that is fetched and prepared now. It may take most
 // bytes of disk; see Directory for 0.
 func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, prepare func(*os.File) (string, int64, error)) (*Lease, error) {
+	disk := part{of: &f.progress}
 	once := func(known *version) (*version, error) {
 		leave, err := f.enter(ctx)
 		if err != nil {
 			return nil, err
 		}
 		defer leave()
-		file, header, err := f.download(ctx, r, known)
+		file, header, err := f.download(ctx, r, known, &disk)
 		if err != nil || file == nil {
 			return nil, err
 		}
@@ -111,10 +112,15 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, p
 	if r.CacheKey == "" { // which only archives do without, and they are files
 		v, err := fetch(nil)
 		if err != nil {
+			disk.giveBack()
 			return nil, err
 		}
-		return &Lease{Path: v.path, release: func() { os.Remove(v.path) }}, nil
+		return &Lease{Path: v.path, release: func() {
+			os.Remove(v.path)
+			disk.giveBack()
+		}}, nil
 	}
+	defer disk.giveBack() // a version is counted by the cache
 
 	c := &f.cache
 	key := keyOf(kind, string(r.Format), origin(r.URL), r.CacheKey)

@@ -86,6 +86,7 @@ const attempts = 3
 type Fetcher struct {
 	options   Options
 	cache     cache
+	progress  progress
 	former    tenant.Trash  // what earlier Fetchers have kept
 	downloads chan struct{} // holds one for each that has a place
 	late      chan struct{} // and one for each that goes on without
@@ -116,8 +117,9 @@ func New(o Options) (*Fetcher, error) {
 	if err := empty(o.Dir, former); err != nil {
 		return nil, err
 	}
+	content := cmp.Or(max(o.Content.MaxContentBytes, 0), archive.DefaultBytes)
 	return &Fetcher{
-		options: o, former: former, cache: cache{limit: o.CacheBytes, most: o.CacheEntries, keys: make(map[string]*slot)},
+		options: o, progress: progress{limit: 2 * max(o.MaxBytes, content)}, former: former, cache: cache{limit: o.CacheBytes, most: o.CacheEntries, keys: make(map[string]*slot)},
 		downloads: make(chan struct{}, o.Downloads), late: make(chan struct{}, LateEach*o.Downloads),
 	}, nil
 }
@@ -261,7 +263,7 @@ func (t *tarStream) Close() error {
 
 // download stores what a server sends in a new file. It is nil if the server
 // says that known has not changed.
-func (f *Fetcher) download(ctx context.Context, r Request, known *version) (*os.File, http.Header, error) {
+func (f *Fetcher) download(ctx context.Context, r Request, known *version, disk *part) (*os.File, http.Header, error) {
 	if err := checkURL(r.URL); err != nil {
 		return nil, nil, err
 	}
@@ -270,7 +272,7 @@ func (f *Fetcher) download(ctx context.Context, r Request, known *version) (*os.
 		var file *os.File
 		var header http.Header
 		var again bool
-		if file, header, again, err = f.try(ctx, r, known); err == nil || !again || ctx.Err() != nil {
+		if file, header, again, err = f.try(ctx, r, known, disk); err == nil || !again || ctx.Err() != nil {
 			return file, header, err
 		}
 	}
@@ -278,7 +280,7 @@ func (f *Fetcher) download(ctx context.Context, r Request, known *version) (*os.
 }
 
 // try is one attempt; again says whether another may do better.
-func (f *Fetcher) try(ctx context.Context, r Request, known *version) (file *os.File, h http.Header, again bool, err error) {
+func (f *Fetcher) try(ctx context.Context, r Request, known *version, disk *part) (file *os.File, h http.Header, again bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL, nil)
@@ -321,12 +323,12 @@ func (f *Fetcher) try(ctx context.Context, r Request, known *version) (file *os.
 		return file, nil, false, err
 	}
 	body := pace(ctx, cancel, f.options.Pace, response.Body)
-	n, err := io.Copy(io.MultiWriter(file, sum), io.LimitReader(body, f.options.MaxBytes+1))
+	n, err := io.Copy(io.MultiWriter(disk.writer(file), sum), io.LimitReader(body, f.options.MaxBytes+1))
 	if err != nil {
 		if slow := context.Cause(ctx); errors.Is(slow, ErrSlow) {
 			return file, nil, false, fmt.Errorf("%s: %w", shown(r.URL), slow)
 		}
-		return file, nil, !full(err), withoutSecrets(err)
+		return file, nil, !full(err) && !errors.Is(err, ErrBusy), withoutSecrets(err)
 	}
 	if n > f.options.MaxBytes {
 		return file, nil, false, f.tooLarge(r)
@@ -368,7 +370,9 @@ func (f *Fetcher) Upload(ctx context.Context, to string, tar io.Reader) error {
 	}
 	defer os.Remove(file.Name())
 	defer file.Close()
-	size, sum, err := f.pack(file, tar)
+	disk := part{of: &f.progress}
+	defer disk.giveBack()
+	size, sum, err := f.pack(file, disk.writer(file), tar)
 	if err != nil {
 		return err
 	}

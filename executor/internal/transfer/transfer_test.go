@@ -652,3 +652,46 @@ func TestWhatIsKeptTakesLittleMemoryWhateverItIsCalled(t *testing.T) {
 	}
 	runtime.KeepAlive(f)
 }
+
+// A tenant has any number of containers, and a server that sends much, and then little.
+func TestTransfersInProgressTakeABoundedAmountOfDisk(t *testing.T) {
+	const most = 1 << 20
+	over := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Write(make([]byte, most-1))
+		http.NewResponseController(w).Flush()
+		<-over
+	}))
+	defer s.Close()
+	defer close(over)
+	f, dir := newFetcher(t, func(o *transfer.Options) { o.MaxBytes, o.Content.MaxContentBytes = most, most })
+	ctx, cancel := context.WithCancel(t.Context())
+	failed := make(chan error, 3)
+	for i := range cap(failed) {
+		go func() {
+			_, err := f.Archive(ctx, transfer.Request{URL: s.URL, CacheKey: strconv.Itoa(i)})
+			failed <- err
+		}()
+	}
+	if err := <-failed; !errors.Is(err, transfer.ErrBusy) {
+		t.Errorf("the third download: %v", err)
+	}
+	content := make([]byte, most)
+	_, _ = rand.Read(content)
+	upload := func() error { return f.Upload(t.Context(), s.URL, bytes.NewReader(content)) }
+	if err := upload(); !errors.Is(err, transfer.ErrBusy) {
+		t.Errorf("an upload beside two downloads: %v", err)
+	}
+	cancel()
+	for range cap(failed) - 1 {
+		<-failed
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) != 0 {
+		t.Errorf("%d files are left, %v", len(files), err)
+	}
+	if l, err := f.Archive(t.Context(), transfer.Request{URL: newServer(t).URL + "/a"}); err != nil {
+		t.Errorf("a download afterwards: %v", err)
+	} else {
+		l.Release()
+	}
+}

@@ -15,11 +15,11 @@ import (
 	"github.com/diegosdk/diego/internal/reach"
 )
 
-// pack writes a tar stream to file, gzipped, and returns the size and MD5 of the
+// pack writes a tar stream to file, by w, gzipped, and returns the size and MD5 of the
 // result.
-func (f *Fetcher) pack(file *os.File, tar io.Reader) (size int64, sum []byte, err error) {
+func (f *Fetcher) pack(file *os.File, w io.Writer, tar io.Reader) (size int64, sum []byte, err error) {
 	digest := md5.New()
-	zipped := gzip.NewWriter(io.MultiWriter(file, digest))
+	zipped := gzip.NewWriter(io.MultiWriter(w, digest))
 	most := f.options.Content.MaxContentBytes
 	if most <= 0 {
 		most = archive.DefaultBytes
