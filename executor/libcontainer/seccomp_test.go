@@ -132,6 +132,8 @@ func TestACallFromAContainerIsAnsweredByTheFilter(t *testing.T) {
 		{"fsetxattr-large", []int{unix.SYS_FSETXATTR, bad, bad, bad, 1025, 0}, unix.E2BIG},
 		{"fsetxattr-small", []int{unix.SYS_FSETXATTR, bad, bad, bad, 1024, 0}, unix.EFAULT},
 		{"setxattrat", []int{463, bad, bad, 0, bad, bad, 16}, unix.ENOSYS},
+		{"line-discipline", []int{unix.SYS_IOCTL, bad, 0x5423}, unix.EPERM},
+		{"device-request", []int{unix.SYS_IOCTL, bad, unix.TCGETS}, unix.EBADF},
 		{"seccomp-filter", []int{unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, bad}, unix.EINVAL},
 		{"prctl-filter", []int{unix.SYS_PRCTL, unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, bad}, unix.EINVAL},
 		{"prctl-other", []int{unix.SYS_PRCTL, unix.PR_GET_DUMPABLE}, 0},

@@ -82,7 +82,13 @@ var (
 	memoryCall     = systemCall{"memfd_create", 319, 279}
 	segmentCall    = systemCall{"shmget", 29, 194}
 	attributeCalls = []systemCall{{"setxattr", 188, 5}, {"lsetxattr", 189, 6}, {"fsetxattr", 190, 7}}
+	deviceCall     = systemCall{"ioctl", 16, 29}
 )
+
+// setDiscipline is the request to a terminal, TIOCSETD, for another line discipline.
+// The kernel loads the module of each that a program names, mostly drivers of modems,
+// into the host.
+const setDiscipline = 0x5423
 
 // socketPrograms are the options that attach a program to a socket. The kernel
 // compiles programs, here and for filters of system calls, in memory that it
@@ -239,6 +245,7 @@ func (a architecture) filter() []unix.SockFilter {
 	add(filterCall, loadArgument(0), when(unix.BPF_JEQ, unix.SECCOMP_SET_MODE_FILTER, refuse(unix.EINVAL)), answer(answerAllow))
 	add(controlCall, loadArgument(0), when(unix.BPF_JEQ, unix.PR_SET_SECCOMP,
 		loadArgument(1), when(unix.BPF_JEQ, unix.SECCOMP_MODE_FILTER, refuse(unix.EINVAL))), answer(answerAllow))
+	add(deviceCall, loadArgument(1), when(unix.BPF_JEQ, setDiscipline, refuse(unix.EPERM)), answer(answerAllow))
 	slices.SortFunc(cases, func(a, b callCase) int { return cmp.Compare(a.number, b.number) })
 	return append(program, choose(cases)...)
 }

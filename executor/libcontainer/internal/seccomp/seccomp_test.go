@@ -148,6 +148,10 @@ var answersByArguments = map[string]map[[4]uint64]uint32{
 		{}: allowAnswer, {0, 0, 0, 1024}: allowAnswer, {0, 0, 0, 1025}: errnoAnswer(unix.E2BIG),
 		{0, 0, 0, ^uint64(0)}: errnoAnswer(unix.E2BIG), {0, 0, 0, 1 << 32}: allowAnswer, // which the kernel refuses
 	},
+	"device": {
+		{}: allowAnswer, {0, 0x5401}: allowAnswer, {0x5423, 0, 0x5423}: allowAnswer,
+		{0, 0x5423}: errnoAnswer(unix.EPERM), {1, 1<<32 + 0x5423}: errnoAnswer(unix.EPERM), // the kernel takes 32 bits
+	},
 	"filter": {
 		{}: allowAnswer, {2}: allowAnswer, {3}: allowAnswer,
 		{1}: errnoAnswer(unix.EINVAL), {1, 1}: errnoAnswer(unix.EINVAL), {1<<32 + 1}: errnoAnswer(unix.EINVAL),
@@ -201,7 +205,7 @@ func TestEveryCallIsAnsweredAfterAFewInstructions(t *testing.T) {
 	for arch, audit := range map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64} {
 		program := architectures[arch].filter()
 		for number := range uint32(newestCall + 2) {
-			for _, arguments := range [][]uint64{{}, {16, 0, 15}, {0, 4, 1 << 32}, {40}, {0, 1, 51}, {0, 6, 38}, {0, 41, 46}, {22, 2}} {
+			for _, arguments := range [][]uint64{{}, {16, 0, 15}, {0, 4, 1 << 32}, {40}, {0, 1, 51}, {0, 6, 38}, {0, 41, 46}, {22, 2}, {0, 0x5423}} {
 				if _, steps := run(t, program, audit, number, arguments...); steps > most {
 					t.Errorf("%s: %d is answered after %d instructions, more than %d", arch, number, steps, most)
 				}
@@ -219,7 +223,7 @@ func TestNoCallIsRefusedTwice(t *testing.T) {
 		seen[c.name] = true
 	}
 	for arch, calls := range wantedCalls(t) {
-		for _, c := range slices.Concat([]systemCall{cloneCall, setLimitCall, limitCall, optionCall, filterCall, controlCall, mapCall, memoryCall, segmentCall}, unknownCalls, familiesCalls, attributeCalls, refusedCalls) {
+		for _, c := range slices.Concat([]systemCall{cloneCall, setLimitCall, limitCall, optionCall, filterCall, controlCall, mapCall, memoryCall, segmentCall, deviceCall}, unknownCalls, familiesCalls, attributeCalls, refusedCalls) {
 			if n := architectures[arch].number(c); n != absent && calls[n].name != c.name {
 				t.Errorf("%s: %d is called %s and is %s", arch, n, c.name, calls[n].name)
 			}
