@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -205,5 +206,66 @@ func TestDirectoriesThatNobodyNamesAreCounted(t *testing.T) {
 	}
 	if _, err := tree(t, tarOf(regular("f", 4097), regular("g", 4097)), archive.Tar, limits); !errors.Is(err, archive.ErrTooLarge) {
 		t.Errorf("four blocks: %v", err)
+	}
+}
+
+// A gate is a writer that waits until it is opened.
+type gate struct{ reached, open chan struct{} }
+
+func (g gate) Write(p []byte) (int, error) {
+	select {
+	case <-g.open:
+	case g.reached <- struct{}{}:
+		<-g.open
+	}
+	return len(p), nil
+}
+
+func TestFewZipsWithLargeDirectoriesAreInMemoryAtATime(t *testing.T) {
+	var many []zipped
+	for i := range 25_000 {
+		many = append(many, zipped{name: strconv.Itoa(i), mode: 0o644})
+	}
+	file := func(content []byte) *os.File {
+		f, err := os.CreateTemp(t.TempDir(), "")
+		if err == nil {
+			_, err = f.Write(content)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		return f
+	}
+	large, small := zipOf(many...), zipOf(zipped{name: "a", mode: 0o644})
+	const all = 4
+	g := gate{reached: make(chan struct{}, all), open: make(chan struct{})}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, all)
+	for range all {
+		f := file(large)
+		go func() { ended <- archive.Normalize(ctx, g, f, archive.Zip, archive.Limits{}, nil) }()
+	}
+	<-g.reached
+	<-g.reached
+	for range 20 {
+		if err := archive.Normalize(t.Context(), io.Discard, file(small), archive.Zip, archive.Limits{}, nil); err != nil {
+			t.Errorf("a small one: %v", err)
+		}
+	}
+	cancel()
+	for range all - 2 { // those that wait
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Errorf("one that waits ends with %v", err)
+		}
+	}
+	if n := len(g.reached); n > 0 {
+		t.Errorf("%d more are in memory", n)
+	}
+	close(g.open)
+	<-ended
+	<-ended
+	if err := archive.Normalize(t.Context(), io.Discard, file(large), archive.Zip, archive.Limits{}, nil); err != nil {
+		t.Errorf("one afterwards: %v", err)
 	}
 }

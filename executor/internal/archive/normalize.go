@@ -196,8 +196,17 @@ func (n *normalizer) zip(f *os.File) error {
 	if err != nil {
 		return err
 	}
-	if err := n.weighDirectory(f, info.Size()); err != nil {
+	weight, err := n.weighDirectory(f, info.Size())
+	if err != nil {
 		return err
+	}
+	if weight > smallZip {
+		select {
+		case largeZips <- struct{}{}:
+			defer func() { <-largeZips }()
+		case <-n.ctx.Done():
+			return n.ctx.Err()
+		}
 	}
 	in, err := zip.NewReader(contextReaderAt{n.ctx, f}, info.Size())
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
@@ -228,22 +237,30 @@ func (c contextReaderAt) ReadAt(p []byte, at int64) (int, error) {
 // their number: names, extra fields and comments.
 const maxDirectory = 64 << 20
 
-// weighDirectory refuses a zip whose directory would take too much memory.
-// Package zip reads it as a whole, and believes neither its length nor the
-// number of entries that it is said to have; so this counts everything in the
-// file that looks like an entry.
-func (n *normalizer) weighDirectory(f io.ReaderAt, size int64) error {
+// The directory of a zip is in memory until the last of its files has been written,
+// which tenants can make slow. So few large ones are, in the whole process; the others
+// wait.
+const smallZip = 8 << 20
+
+var largeZips = make(chan struct{}, 2)
+
+// weighDirectory refuses a zip whose directory would take too much memory, and returns
+// about how much it takes. Package zip reads it as a whole, and believes neither its
+// length nor the number of entries that it is said to have; so this counts everything in
+// the file that looks like an entry.
+func (n *normalizer) weighDirectory(f io.ReaderAt, size int64) (weight int64, err error) {
 	const headerSize, overlap = 46, 3
+	const entrySize = 400 // in memory, without its texts
 	signature := []byte("PK\x01\x02")
 	buffer := make([]byte, 256<<10)
 	entries, texts := 0, int64(0)
 	for at := int64(0); at < size; at += int64(len(buffer) - overlap) {
 		if err := n.ctx.Err(); err != nil {
-			return err
+			return 0, err
 		}
 		read, err := f.ReadAt(buffer, at)
 		if err != nil && err != io.EOF {
-			return err
+			return 0, err
 		}
 		for rest, base := buffer[:read], at; ; {
 			i := bytes.Index(rest, signature)
@@ -260,14 +277,14 @@ func (n *normalizer) weighDirectory(f io.ReaderAt, size int64) error {
 			}
 			base += int64(len(signature))
 			if entries++; entries > n.limits.MaxContentEntries {
-				return tooMany(n.limits.MaxContentEntries)
+				return 0, tooMany(n.limits.MaxContentEntries)
 			}
 			if texts > maxDirectory {
-				return tooLarge("its directory of a zip has more than %d bytes, which is fixed", maxDirectory)
+				return 0, tooLarge("its directory of a zip has more than %d bytes, which is fixed", maxDirectory)
 			}
 		}
 	}
-	return nil
+	return texts + int64(entries)*entrySize, nil
 }
 
 func (n *normalizer) zipEntry(e *zip.File) error {
