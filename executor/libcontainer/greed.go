@@ -149,23 +149,27 @@ func (b *Backend) endGreediest(worst bool) (freed int64) {
 		}
 	}
 	b.mu.Unlock()
+	var locks lockSample
+	if worst {
+		locks = sampleLocks()
+	}
 	for i := range suspects {
 		s := &suspects[i]
 		limit := s.c.spec.Resources.MemoryMB << 20
 		if limit <= 0 {
 			limit = unlimitedGreed
 		}
-		held, waiting, unlisted := s.c.uncounted()
+		held, waiting, unknown := s.c.uncounted(locks)
 		if worst {
 			held += bytesOfUnseen * waiting
-			s.beyond = waiting + unlisted
+			s.beyond = waiting + unknown
 		}
 		s.held, s.beyond = held, max(held-limit, s.beyond)
 	}
 	slices.SortFunc(suspects, func(a, b suspect) int { return cmp.Compare(b.beyond, a.beyond) })
 	for _, s := range suspects {
 		if s.beyond > 0 && s.c.endForMemory() {
-			return max(1, s.held) // nobody knows what was in sockets that are not listed
+			return max(1, s.held) // nobody knows how much it was if that cannot be seen
 		}
 	}
 	return 0
@@ -197,10 +201,10 @@ func (c *container) endForMemory() bool {
 // uncounted estimates the bytes that the kernel holds for open directories and sockets of
 // the container and counts for nobody. waiting is how many descriptors have waited in
 // sockets since the call before: they may be sockets in which others wait, so any number
-// of directories may be behind them. unlisted is how many sockets nobody can ask, if
-// they are many. Either makes the container a suspect, but the last one. Only one
-// goroutine calls it.
-func (c *container) uncounted() (bytes, waiting, unlisted int64) {
+// of directories may be behind them. unknown is how many sockets nobody can ask, and file
+// locks of those that were looked at, if they are many. Either makes the container a
+// suspect, but the last one. Only one goroutine calls it.
+func (c *container) uncounted(locks lockSample) (bytes, waiting, unknown int64) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", c.initPID))
 	if err != nil {
 		return 0, 0, 0 // it has ended
@@ -208,13 +212,13 @@ func (c *container) uncounted() (bytes, waiting, unlisted int64) {
 	if b := c.backend; b.network != nil { // else the sockets are in the host's own network
 		if ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", c.initPID)); err == nil {
 			defer ns.Close()
-			bytes, unlisted, _ = network.HeldBySockets(ns)
+			bytes, unknown, _ = network.HeldBySockets(ns)
 		}
-		if unlisted < manyUnlisted {
-			unlisted = 0
+		if unknown < manyUnlisted {
+			unknown = 0
 		}
 	}
-	seen := sight{overlays: overlaysIn(string(text))}
+	seen := sight{overlays: overlaysIn(string(text)), locks: locks, files: map[string]bool{}}
 	for _, dir := range c.below {
 		if f, err := os.Open(dir); err == nil {
 			defer f.Close()
@@ -227,6 +231,7 @@ func (c *container) uncounted() (bytes, waiting, unlisted int64) {
 		if err != nil {
 			continue // it has ended
 		}
+		seen.locked += locks.processes[pid]
 		last := 0
 		for _, e := range entries {
 			task, _ := strconv.Atoi(e.Name())
@@ -237,8 +242,11 @@ func (c *container) uncounted() (bytes, waiting, unlisted int64) {
 			last = task
 		}
 	}
+	if seen.locked += locks.on(seen.overlays); seen.locked >= manyLocks {
+		unknown += seen.locked
+	}
 	waiting, c.waited = min(seen.waiting, c.waited), seen.waiting
-	return bytes, waiting, unlisted
+	return bytes, waiting, unknown
 }
 
 // overlaysIn returns the devices of the overlays in the text of a mountinfo, as
@@ -256,11 +264,15 @@ func overlaysIn(mountinfo string) map[string]bool {
 
 // A sight is what is needed to judge the open directories of a container: the devices
 // of its overlays, and the directories below its own layer. It counts the descriptors
-// that wait in sockets.
+// that wait in sockets, and the file locks.
 type sight struct {
 	overlays map[string]bool
 	below    []*os.File
 	waiting  int64
+
+	locks  lockSample
+	files  map[string]bool // whose locks have been counted
+	locked int64
 }
 
 // sharesFiles reports whether two threads have the same table of descriptors.
@@ -301,18 +313,30 @@ func (x *sight) uncountedOf(thread string) (bytes int64) {
 		}
 		for _, name := range names {
 			var s unix.Statx_t
-			if unix.Statx(int(fds.Fd()), name, unix.AT_STATX_DONT_SYNC|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE|unix.STATX_SIZE, &s) != nil {
+			if unix.Statx(int(fds.Fd()), name, unix.AT_STATX_DONT_SYNC|unix.AT_NO_AUTOMOUNT, unix.STATX_TYPE|unix.STATX_SIZE|unix.STATX_INO, &s) != nil {
 				continue
+			}
+			device := fmt.Sprintf("%d:%d", s.Dev_major, s.Dev_minor)
+			if len(x.locks.files) > 0 && !x.overlays[device] { // of overlays, all are the container's
+				x.lock(lockedFile(s.Dev_major, s.Dev_minor, s.Ino))
 			}
 			switch kind := s.Mode & unix.S_IFMT; {
 			case kind == unix.S_IFSOCK:
 				x.waiting += passed(thread + "/fdinfo/" + name)
-			case kind == unix.S_IFDIR && x.overlays[fmt.Sprintf("%d:%d", s.Dev_major, s.Dev_minor)]:
+			case kind == unix.S_IFDIR && x.overlays[device]:
 				bytes += x.directory(thread+"/fd/"+name, int64(s.Size))
 			case kind == unix.S_IFDIR && s.Size > leastDirectory:
 				bytes += bytesOfPart
 			}
 		}
+	}
+}
+
+// lock counts the locks of an open file, once.
+func (x *sight) lock(file string) {
+	if !x.files[file] {
+		x.files[file] = true
+		x.locked += x.locks.files[file]
 	}
 }
 

@@ -143,6 +143,55 @@ func TestAContainerInWhoseSocketsMoreWaitsThanItsMemoryEnds(t *testing.T) {
 	}
 }
 
+// locksFiles are programs with so many file locks that they may be what fills the memory.
+var locksFiles = map[string]string{
+	"of a process":                      `my ($file, $call) = ("/tmp/f", 6);`,  // F_SETLK
+	"of an open file":                   `my ($file, $call) = ("/tmp/f", 37);`, // F_OFD_SETLK
+	"of an open file that is in memory": `my ($file, $call) = ("/dev/shm/f", 37);`,
+}
+
+func TestAContainerWithManyFileLocksIsTheLastSuspect(t *testing.T) {
+	f := newFixture(t)
+	for name, program := range locksFiles {
+		t.Run(name, func(t *testing.T) {
+			guid, _ := f.create(size(32))
+			neighbour, _ := f.create(size(32))
+			start := func(guid string, locks int) *run {
+				r := f.as("nobody", guid, fmt.Sprintf(`exec perl -e '$| = 1; %s open my $f, "+>", $file or die $!;
+					for (1..%d) { fcntl $f, $call, pack("s s x4 q q i x4", 1, 0, 2*$_, 1, 0) or die $! }
+					print "ready\n"; sleep 1000'`, program, locks))
+				r.says("ready")
+				return r
+			}
+			modest, greedy := start(neighbour, manyLocks/2), start(guid, 2*sampledLocks)
+			f.endGreediest(false)
+			f.endGreediest(true)
+			if e := greedy.end(); e != (executor.Exit{Signal: 9, OutOfMemory: true}) {
+				t.Errorf("the greedy process ended with %v", e)
+			}
+			f.endGreediest(true)
+			if err := modest.Signal(executor.Terminate); err != nil {
+				t.Fatal(err)
+			}
+			if e := modest.end(); e != (executor.Exit{Signal: 15}) {
+				t.Errorf("its neighbour ended with %v", e)
+			}
+		})
+	}
+}
+
+func TestLocksAreCountedByProcessAndByFileIfThereAreMany(t *testing.T) {
+	text := "1: POSIX  ADVISORY  WRITE 2634 00:5d:1162 88 88\n2: OFDLCK ADVISORY  READ -1 08:1f:77 0 EOF\nspoilt\n" +
+		strings.Repeat("3: -> FLOCK  ADVISORY  WRITE 7\n", sampledLocks)
+	got := locksIn(strings.NewReader(text))
+	if got.processes[2634] != 1 || got.files["8:31:77"] != 1 || got.on(map[string]bool{"8:31": true}) != 1 || got.on(map[string]bool{"8:3": true}) != 0 {
+		t.Errorf("the sample is %v", got)
+	}
+	if got := locksIn(strings.NewReader(text[:1000])); got.processes != nil || got.files != nil {
+		t.Errorf("the sample of a few locks is %v", got)
+	}
+}
+
 // A container may use up its own memory, and no other may end for it.
 func TestTheKernelsMemoryIsScarceBeyondItsShareOfWhatNobodyCounts(t *testing.T) {
 	// In all, 4000 KiB, of which 500 are the kernel's in lines of their own.
