@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/diegosdk/diego/executor/libcontainer/internal/ids"
 )
@@ -26,18 +27,39 @@ func Missing(dir string, own ids.Range) string {
 	}
 }
 
+// tryPrefix begins the names of the directories of attempts.
+const tryPrefix = "probe-"
+
 func try(dir string, own ids.Range) error {
-	dir, err := os.MkdirTemp(dir, "probe-")
+	if err := removeTries(dir); err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(dir, tryPrefix)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
 	for _, name := range []string{"lower", "upper", "work", "merged"} {
 		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
-			return err
+			return errors.Join(err, removeTry(dir))
 		}
 	}
 	at := func(name string) string { return filepath.Join(dir, name) }
 	err = mountLayers(at("merged"), at("lower"), lower{}, at("upper"), at("work"), own)
-	return errors.Join(err, unmount(at("merged")))
+	return errors.Join(err, removeTry(dir))
+}
+
+// removeTries removes the attempts of daemons that were killed meanwhile. Nothing else
+// would: a mount stays, and the names differ.
+func removeTries(dir string) (err error) {
+	entries, err := os.ReadDir(dir)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), tryPrefix) {
+			err = errors.Join(err, removeTry(filepath.Join(dir, e.Name())))
+		}
+	}
+	return err
+}
+
+func removeTry(dir string) error {
+	return errors.Join(unmount(filepath.Join(dir, "merged")), os.RemoveAll(dir))
 }
