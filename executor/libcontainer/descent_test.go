@@ -5,7 +5,11 @@ package libcontainer
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/manager"
@@ -106,6 +110,32 @@ func TestWhatAStepHasStartedDoesNotOutliveItsTimeout(t *testing.T) {
 		return strings.Count(c.log("monitor", manager.Health), "began") > monitors && pids("monitor", 1+each)
 	})
 	c.remove("steps", "monitor")
+}
+
+// A tenant decides by timeouts how often the daemon looks for what a step has left
+// behind, and by processes that come and go how often each time.
+func TestKILLAmongProcessesThatComeAndGoTakesLittleOfTheProcessor(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create(func(s *executor.ContainerSpec) { s.Resources = executor.Resources{MemoryMB: 512, MaxPIDs: 400} })
+	r := f.as("nobody", guid, "for i in $(seq 1 200); do sleep 1000 & done; for i in 1 2 3 4; do (while :; do (:); done) & done; echo ready; wait")
+	r.says("ready")
+	const callers, most = 200, time.Second
+	spent := func() time.Duration {
+		var u unix.Rusage
+		if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+			t.Fatal(err)
+		}
+		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+	}
+	before := spent()
+	var calls sync.WaitGroup
+	for n := range callers {
+		calls.Go(func() { f.containers[guid].cgroup.KillDescent(uint32(1000 + n)) }) // which nobody has
+	}
+	calls.Wait()
+	if took := spent() - before; took > most {
+		t.Errorf("%d calls at once took %v of the processor, more than %v", callers, took, most)
+	}
 }
 
 func TestAStartIsMarkedWithItsOwnNumber(t *testing.T) {

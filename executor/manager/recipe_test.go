@@ -261,13 +261,14 @@ func TestAStopEndsEveryStage(t *testing.T) {
 }
 
 // The timeout is over after 1s. KILL comes 10s later, waits 5s for its turn and
-// ends the process; the next step takes 1s, and KILL for what is left 5s.
+// ends the process; KILL for what that has left behind waits 5s; the next step takes
+// 1s, and KILL for what is left of the container 5s.
 func TestAStepIsNotOverBeforeItsProcessHadKILL(t *testing.T) {
 	c := newCell(t)
 	c.delays[manager.JobSignal] = 5 * time.Second
 	c.launch("c", work(serial(try(timeout(1000, do("ignore TERM", "wait forever"))), do("wait 1s"))))
 	c.advance(time.Minute)
-	c.mustTell("0s RUNNING", "22s COMPLETED well")
+	c.mustTell("0s RUNNING", "27s COMPLETED well")
 	c.Delete("c")
 	c.advance(time.Minute)
 	c.mustBeClean()

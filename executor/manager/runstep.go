@@ -20,6 +20,7 @@ type runStep struct {
 	cancelled bool
 	ended     bool
 	kill      *timer // KILL, and then the end of patience
+	rest      *job   // KILL for what the process has left behind
 }
 
 func (s *runStep) start() {
@@ -63,9 +64,9 @@ func (s *runStep) exited(exit executor.Exit) {
 	case s.process == nil:
 	case s.cancelled && !s.builder.recipe.ending:
 		// The container goes on without the step, and without what the step
-		// has left behind.
-		s.signal(executor.Kill, nil)
-		s.end(nil)
+		// has left behind. The step lasts until that is dead: otherwise a monitor
+		// that times out could begin more than can be killed.
+		s.killRest()
 	case exit.Success():
 		s.end(nil)
 	default:
@@ -86,7 +87,13 @@ func (s *runStep) end(err error) {
 }
 
 func (s *runStep) cancel() {
-	if s.cancelled || s.ended {
+	if s.ended {
+		return
+	}
+	if s.cancelled {
+		if s.rest != nil && s.builder.recipe.ending { // which kills everything in the container
+			s.rest.stop(s.builder.recipe.entry.manager)
+		}
 		return
 	}
 	s.cancelled = true
@@ -105,7 +112,7 @@ func (s *runStep) terminate() {
 	s.kill = e.manager.after(e.grace, func() {
 		// Where thousands are stopped, the signal may have to wait for its turn.
 		s.signal(executor.Kill, func() {
-			if s.ended {
+			if s.ended || s.exit != nil {
 				return
 			}
 			s.kill = e.manager.after(exitTimeout, func() {
@@ -116,14 +123,31 @@ func (s *runStep) terminate() {
 	})
 }
 
+// killRest kills what the process has left behind, and ends the step.
+func (s *runStep) killRest() {
+	e := s.builder.recipe.entry
+	e.manager.forget(s.kill)
+	s.rest = e.manager.submit(signalPool, JobSignal, e.guid, func(ctx context.Context) func() {
+		if ctx.Err() == nil {
+			s.send(executor.Kill)
+		}
+		return func() { s.end(nil) }
+	})
+}
+
 // signal signals the process, and then calls sent unless it is nil.
 func (s *runStep) signal(signal executor.Signal, sent func()) {
 	e := s.builder.recipe.entry
-	process := s.process
 	e.manager.submit(signalPool, JobSignal, e.guid, func(context.Context) func() {
-		if err := process.Signal(signal); err != nil {
-			e.manager.options.Logger.Warn("a process could not be signalled", "guid", e.guid, "signal", signal, "error", err)
-		}
+		s.send(signal)
 		return sent
 	})
+}
+
+// send is for a job of a step that has a process, which does not change any more.
+func (s *runStep) send(signal executor.Signal) {
+	if err := s.process.Signal(signal); err != nil {
+		e := s.builder.recipe.entry
+		e.manager.options.Logger.Warn("a process could not be signalled", "guid", e.guid, "signal", signal, "error", err)
+	}
 }

@@ -29,6 +29,7 @@ type Cgroup struct {
 	manager cgroups.Manager
 	version *version
 	paths   map[string]string // by v1 controller; "" is v2, also beside v1
+	hunts   hunts
 }
 
 // at returns the cgroup with a path, as libcontainer names it. The cgroup need not
@@ -39,7 +40,7 @@ func at(path string, dirs map[string]string) (*Cgroup, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cgroup{m, versionAt(hostRoot), m.GetPaths()}, nil
+	return &Cgroup{manager: m, version: versionAt(hostRoot), paths: m.GetPaths()}, nil
 }
 
 // Dirs returns the directories that the cgroup has or would have, by controller

@@ -377,7 +377,7 @@ func newV2(t *testing.T, parent, name string) *Cgroup {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &Cgroup{m, &v2, m.GetPaths()}
+	g := &Cgroup{manager: m, version: &v2, paths: m.GetPaths()}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()

@@ -27,15 +27,19 @@ func Mark(id uint32) Limit {
 	return Limit{Resource: MarkLimit, Soft: uint64(id), Hard: uint64(id)}
 }
 
-// HasMark reports whether a process, by its number on the host, has the mark of
-// a start. One that has ended has none. It reads what prlimit(2) shows only to
+// MarkOf returns the id of the start that a process, by its number on the host, is
+// marked with. One that has ended has none. It reads what prlimit(2) shows only to
 // those who may also change it.
-func HasMark(pid int, id uint32) bool {
+func MarkOf(pid int) (id uint32, known bool) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
 	if err != nil {
-		return false
+		return 0, false
 	}
 	_, line, _ := bytes.Cut(text, []byte("\nMax file locks "))
 	fields := bytes.Fields(line)
-	return len(fields) > 0 && string(fields[0]) == strconv.FormatUint(uint64(id), 10)
+	if len(fields) == 0 {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(fields[0]), 10, 32) // "unlimited" is no mark
+	return uint32(n), err == nil
 }
