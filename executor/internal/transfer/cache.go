@@ -81,15 +81,16 @@ func (l *Lease) Release() { l.once.Do(l.release) }
 // get returns a lease on what r asks for, as kind: the version that is kept if
 // it is still right, or one that is fetched and prepared now. It may take most
 // bytes of disk; see Directory for 0.
-func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, prepare func(*os.File) (string, int64, error)) (*Lease, error) {
-	disk := part{of: &f.progress}
+func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, prepare func(*os.File) (string, int64, error)) (lease *Lease, err error) {
+	ctx, disk := f.progress.begin(ctx)
+	defer func() { err = outcome(ctx, err) }()
 	once := func(known *version) (*version, error) {
 		leave, err := f.enter(ctx)
 		if err != nil {
 			return nil, err
 		}
 		defer leave()
-		file, header, err := f.download(ctx, r, known, &disk)
+		file, header, err := f.download(ctx, r, known, disk)
 		if err != nil || file == nil {
 			return nil, err
 		}
@@ -112,15 +113,16 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, p
 	if r.CacheKey == "" { // which only archives do without, and they are files
 		v, err := fetch(nil)
 		if err != nil {
-			disk.giveBack()
+			disk.end()
 			return nil, err
 		}
+		disk.completed()
 		return &Lease{Path: v.path, release: func() {
 			os.Remove(v.path)
-			disk.giveBack()
+			disk.end()
 		}}, nil
 	}
-	defer disk.giveBack() // a version is counted by the cache
+	defer disk.end() // a version is counted by the cache
 
 	c := &f.cache
 	key := keyOf(kind, string(r.Format), origin(r.URL), r.CacheKey)

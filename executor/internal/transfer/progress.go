@@ -1,36 +1,85 @@
 package transfer
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
 )
 
-// ErrBusy: the transfers in progress take as much disk as they may.
+// ErrBusy: the transfers in progress take more disk than they may, and this one takes
+// the most.
 var ErrBusy = errors.New("too much is being transferred")
 
 // A progress is the disk that all transfers of a Fetcher take until they are over.
 // Tenants decide how many there are, how large and how slow, and nobody has reserved
-// that disk.
+// that disk. If they take too much, the largest gives way: otherwise a few that hardly
+// get on would keep all others from beginning.
 type progress struct {
 	limit int64
 
 	mu    sync.Mutex
 	taken int64
+	parts map[*part]bool
 }
 
-// A part of a progress is what one transfer takes. It is used by one goroutine at a
-// time.
+// A part of a progress is what one transfer takes.
 type part struct {
-	of    *progress
-	taken int64
+	of     *progress
+	cancel context.CancelCauseFunc
+
+	// The mutex of the progress guards these. A complete transfer cannot give way
+	// any more.
+	taken    int64
+	complete bool
 }
 
-// writer returns a writer to w that fails rather than take too much. What an earlier
-// writer has taken is given back.
+// begin returns the part of a transfer, and a context that ends with ErrBusy if the
+// transfer is to give way. Somebody must call end.
+func (p *progress) begin(ctx context.Context) (context.Context, *part) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	n := &part{of: p, cancel: cancel}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.parts == nil {
+		p.parts = make(map[*part]bool)
+	}
+	p.parts[n] = true
+	return ctx, n
+}
+
+// end is for when the transfer takes nothing any more.
+func (p *part) end() {
+	p.cancel(nil)
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	p.of.remove(p)
+}
+
+// completed is for when all of it has been stored.
+func (p *part) completed() {
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	p.complete = true
+}
+
+func (p *progress) remove(n *part) {
+	if p.parts[n] {
+		p.taken -= n.taken
+		delete(p.parts, n)
+	}
+}
+
+// writer returns a writer to w that counts what it writes. What an earlier writer has
+// written is gone.
 func (p *part) writer(w io.Writer) io.Writer {
-	p.giveBack()
+	p.of.mu.Lock()
+	defer p.of.mu.Unlock()
+	if p.of.parts[p] {
+		p.of.taken -= p.taken
+	}
+	p.taken = 0
 	return partWriter{p, w}
 }
 
@@ -41,27 +90,46 @@ type partWriter struct {
 
 // Write implements [io.Writer].
 func (w partWriter) Write(b []byte) (int, error) {
-	if err := w.take(int64(len(b))); err != nil {
+	if err := w.of.take(w.part, int64(len(b))); err != nil {
 		return 0, err
 	}
 	return w.w.Write(b)
 }
 
-func (p *part) take(n int64) error {
-	p.of.mu.Lock()
-	defer p.of.mu.Unlock()
-	if n > p.of.limit-p.of.taken {
-		return fmt.Errorf("%w: all transfers of the cell that are in progress may take %d bytes of disk, twice the larger of MaxDownloadBytes and MaxContentBytes", ErrBusy, p.of.limit)
+// take lets a part take n bytes more. The file of one that gives way is removed when
+// its transfer has noticed, which does not wait for its server.
+func (p *progress) take(n *part, bytes int64) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.parts[n] {
+		return p.busy()
 	}
-	p.of.taken += n
-	p.taken += n
+	p.taken += bytes
+	n.taken += bytes
+	for p.taken > p.limit {
+		largest := n
+		for other := range p.parts {
+			if !other.complete && other.taken > largest.taken {
+				largest = other
+			}
+		}
+		p.remove(largest)
+		largest.cancel(p.busy())
+		if largest == n {
+			return p.busy()
+		}
+	}
 	return nil
 }
 
-// giveBack is for when the transfer takes nothing any more.
-func (p *part) giveBack() {
-	p.of.mu.Lock()
-	defer p.of.mu.Unlock()
-	p.of.taken -= p.taken
-	p.taken = 0
+func (p *progress) busy() error {
+	return fmt.Errorf("%w: all transfers of the cell that are in progress may take %d bytes of disk, twice the larger of MaxDownloadBytes and MaxContentBytes, and the largest one gives way", ErrBusy, p.limit)
+}
+
+// outcome is the error of a transfer that failed in ctx.
+func outcome(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, ErrBusy) {
+		return cause
+	}
+	return err
 }

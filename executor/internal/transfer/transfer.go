@@ -360,7 +360,7 @@ func newSum(algorithm string) (hash.Hash, error) {
 // Upload sends a tar stream, gzipped, with POST. It is stored first, so that
 // its length is known, it can be sent again, and a slow server holds nothing
 // of its source.
-func (f *Fetcher) Upload(ctx context.Context, to string, tar io.Reader) error {
+func (f *Fetcher) Upload(ctx context.Context, to string, tar io.Reader) (err error) {
 	if err := checkURL(to); err != nil {
 		return err
 	}
@@ -370,8 +370,9 @@ func (f *Fetcher) Upload(ctx context.Context, to string, tar io.Reader) error {
 	}
 	defer os.Remove(file.Name())
 	defer file.Close()
-	disk := part{of: &f.progress}
-	defer disk.giveBack()
+	ctx, disk := f.progress.begin(ctx)
+	defer disk.end()
+	defer func() { err = outcome(ctx, err) }()
 	size, sum, err := f.pack(file, disk.writer(file), tar)
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -653,43 +654,60 @@ func TestWhatIsKeptTakesLittleMemoryWhateverItIsCalled(t *testing.T) {
 	runtime.KeepAlive(f)
 }
 
-// A tenant has any number of containers, and a server that sends much, and then little.
-func TestTransfersInProgressTakeABoundedAmountOfDisk(t *testing.T) {
+// A tenant has any number of containers, and servers that send much, and then little.
+// That keeps nobody else from transferring little.
+func TestOfTransfersThatTakeTooMuchDiskTheLargestGivesWay(t *testing.T) {
 	const most = 1 << 20
 	over := make(chan struct{})
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Write(make([]byte, most-1))
-		http.NewResponseController(w).Flush()
-		<-over
-	}))
-	defer s.Close()
 	defer close(over)
 	f, dir := newFetcher(t, func(o *transfer.Options) { o.MaxBytes, o.Content.MaxContentBytes = most, most })
 	ctx, cancel := context.WithCancel(t.Context())
-	failed := make(chan error, 3)
-	for i := range cap(failed) {
+	defer cancel()
+	begin := func(size int) <-chan error {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Write(make([]byte, size))
+			http.NewResponseController(w).Flush()
+			<-over
+		}))
+		t.Cleanup(s.Close)
+		failed := make(chan error, 1)
 		go func() {
-			_, err := f.Archive(ctx, transfer.Request{URL: s.URL, CacheKey: strconv.Itoa(i)})
+			_, err := f.Archive(ctx, transfer.Request{URL: s.URL, CacheKey: "key"})
 			failed <- err
 		}()
+		for stored := false; !stored; time.Sleep(time.Millisecond) {
+			entries, err := os.ReadDir(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stored = slices.ContainsFunc(entries, func(e os.DirEntry) bool {
+				info, err := e.Info()
+				return err == nil && info.Size() == int64(size)
+			})
+		}
+		return failed
 	}
-	if err := <-failed; !errors.Is(err, transfer.ErrBusy) {
-		t.Errorf("the third download: %v", err)
-	}
-	content := make([]byte, most)
+	first, second := begin(most-100), begin(most-1)
+	content := make([]byte, most/2)
 	_, _ = rand.Read(content)
-	upload := func() error { return f.Upload(t.Context(), s.URL, bytes.NewReader(content)) }
-	if err := upload(); !errors.Is(err, transfer.ErrBusy) {
-		t.Errorf("an upload beside two downloads: %v", err)
+	server := newServer(t)
+	if err := f.Upload(t.Context(), server.URL+"/upload", bytes.NewReader(content)); errors.Is(err, transfer.ErrBusy) {
+		t.Errorf("a smaller upload: %v", err)
+	}
+	if err := <-second; !errors.Is(err, transfer.ErrBusy) {
+		t.Errorf("the larger download: %v", err)
+	}
+	select {
+	case err := <-first:
+		t.Errorf("the download that was not the largest: %v", err)
+	default:
 	}
 	cancel()
-	for range cap(failed) - 1 {
-		<-failed
-	}
+	<-first
 	if files, err := os.ReadDir(dir); err != nil || len(files) != 0 {
 		t.Errorf("%d files are left, %v", len(files), err)
 	}
-	if l, err := f.Archive(t.Context(), transfer.Request{URL: newServer(t).URL + "/a"}); err != nil {
+	if l, err := f.Archive(t.Context(), transfer.Request{URL: server.URL + "/a"}); err != nil {
 		t.Errorf("a download afterwards: %v", err)
 	} else {
 		l.Release()
