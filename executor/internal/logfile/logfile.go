@@ -18,6 +18,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -108,6 +109,10 @@ type mark struct {
 // they change more often, the oldest bytes have no source.
 const maxMarks = 1000
 
+// maxSource bounds the name of a source in bytes. Tenants choose the names, and the name
+// is written with each mark when the log is kept.
+const maxSource = 256
+
 // New returns an empty Log in a directory, which must be there when the first
 // byte comes and Options.Prepare has returned. The directory belongs to the
 // caller.
@@ -125,9 +130,14 @@ func (l *Log) segment(start int64) string {
 	return filepath.Join(l.dir, fmt.Sprintf("%s.%020d.log", l.name, start))
 }
 
-// From returns a writer of bytes that a source writes, such as a process. Its
-// errors are those of Write.
-func (l *Log) From(source string) io.Writer { return &writer{l, source} }
+// From returns a writer of bytes that a source writes, such as a process. A name of
+// more than 256 bytes is cut. Errors of the writer are those of Write.
+func (l *Log) From(source string) io.Writer {
+	if len(source) > maxSource {
+		source = strings.ToValidUTF8(source[:maxSource], "")
+	}
+	return &writer{l, source}
+}
 
 type writer struct {
 	log    *Log
@@ -418,7 +428,8 @@ func (l *Log) Keep(dir string, n int64) error {
 		return err
 	}
 	if len(l.marks) > 0 {
-		text, err := json.Marshal(l.marks)
+		marks := l.marks[max(l.marksUpTo(start)-1, 0):] // of the bytes that are kept
+		text, err := json.Marshal(marks)
 		if err == nil {
 			err = os.WriteFile(kept.sources(), text, 0o600)
 		}

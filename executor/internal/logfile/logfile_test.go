@@ -307,6 +307,40 @@ func TestSourcesThatChangeWithEveryByteAreBounded(t *testing.T) {
 	}
 }
 
+// Tenants choose the names of sources.
+func TestLongNamesOfSourcesAreCut(t *testing.T) {
+	to := t.TempDir()
+	l := logfile.New(t.TempDir(), "stdout", logfile.Options{})
+	names := []string{strings.Repeat("ä", 100_000), "b" + strings.Repeat("ä", 100_000)}
+	for i := range 2000 {
+		if _, err := io.WriteString(l.From(names[i%2]), "x"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "b" + strings.Repeat("ä", 127) + ":x"
+	if got := pieces(t, l, 1999); len(got) != 1 || got[0] != want {
+		t.Errorf("the last piece is %q", got)
+	}
+	l.Close()
+	if err := l.Keep(to, 100); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := logfile.Open(to, "stdout")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := pieces(t, kept, 0); len(got) != 100 || got[99] != want {
+		t.Errorf("%d pieces are kept", len(got))
+	}
+	files, err := filepath.Glob(filepath.Join(to, "*.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	if info, err := os.Stat(files[0]); err != nil || info.Size() > 100*300 {
+		t.Errorf("the names of 100 changes take %d bytes, %v", info.Size(), err)
+	}
+}
+
 func TestALogIsPreparedBeforeItsFirstByteAndUntilThatSucceeds(t *testing.T) {
 	dir, full := filepath.Join(t.TempDir(), "logs"), errors.New("the disk is full")
 	calls := 0
