@@ -105,7 +105,7 @@ func (b builder) check(c executor.Check, done func(error)) step {
 	return &jobStep{builder: b, pool: probePool, kind: JobProbe, done: done, work: func(ctx context.Context) error {
 		err := checkOnce(ctx, e.manager.options.Backend, e.guid, c)
 		if err != nil {
-			emit(outcome, err.Error())
+			emit(outcome, executor.CutReason(err.Error())) // which has the path of the check, and what the server said
 		}
 		return err
 	}}

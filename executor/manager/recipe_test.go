@@ -2,6 +2,7 @@ package manager_test
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -187,6 +188,24 @@ func TestManyChecksBeginAtABoundedRate(t *testing.T) {
 				t.Errorf("it is %v", got.State)
 			}
 		})
+	}
+}
+
+func TestAProbeThatFailsSaysLittle(t *testing.T) {
+	c := newCell(t, func(o *manager.Options) { o.Dir = t.TempDir() })
+	c.launch("c", with(work(do("wait forever")), func(w *manager.Work) {
+		check := executor.Check{HTTP: &executor.HTTPCheck{Port: 8080, Path: "/" + strings.Repeat("x", 1<<20)}}
+		w.Ports, w.Check = []uint16{8080}, &executor.CheckDefinition{Checks: []executor.Check{check}}
+	}))
+	c.advance(3 * time.Second)
+	log, err := c.Log(t.Context(), "c", manager.Health, 0, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	text, err := io.ReadAll(log)
+	if err != nil || len(text) == 0 || len(text) > 10*(executor.MaxReasonBytes+1) {
+		t.Errorf("it says %d bytes, %v", len(text), err)
 	}
 }
 

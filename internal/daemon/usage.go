@@ -54,10 +54,19 @@ func limit(n int64) float64 {
 	return float64(n)
 }
 
-// usageLabels are the metric tags of a container and the index of an instance.
+// maxTagBytes bounds the names and texts of all tags of a container. Tenants choose them,
+// and each figure of each container repeats them.
+const maxTagBytes = 4 << 10
+
+// usageLabels are the metric tags of a container, the first by name if they are too long
+// together, and the index of an instance.
 func usageLabels(u *rep.ContainerUsage) []auction.Label {
 	labels := make([]auction.Label, 0, len(u.Tags)+1)
+	left := maxTagBytes
 	for _, name := range slices.Sorted(maps.Keys(u.Tags)) {
+		if left -= len(name) + len(u.Tags[name]); left < 0 {
+			break
+		}
 		labels = append(labels, auction.Label{Name: name, Value: u.Tags[name]})
 	}
 	if _, taken := u.Tags["instance_id"]; u.Index != nil && !taken {
