@@ -32,7 +32,7 @@ func TestWhatWaitsInANetlinkSocketIsAddedUp(t *testing.T) {
 	}
 }
 
-// The table of a namespace in which nobody has a socket is empty, whatever others have.
+// A namespace in which nobody has a socket holds nothing, even if others do.
 func TestWhatWaitsInSocketsIsThatOfOneNetwork(t *testing.T) {
 	n := newNetwork(t)
 	w, err := n.wire()
