@@ -15,7 +15,7 @@ import (
 // HeldBySockets returns how many bytes wait in the sockets of a network namespace, as the
 // kernel counts them for the limit of each socket. Some of that it counts for no cgroup:
 // answers of netlink that nobody has read, and time stamps and errors that return what
-// was sent. unlisted is how many sockets are in no list of the kernel's: they are not
+// was sent. Nor does it count a connection that nobody has accepted. unlisted is how many sockets are in no list of the kernel's: they are not
 // bound, or have just been closed.
 func HeldBySockets(ns *os.File) (bytes, unlisted int64, err error) {
 	err = InNamespace(ns, func() error {
@@ -77,7 +77,10 @@ func eachSocket(family, protocol uint8, see func(held int64)) error {
 	const (
 		memory      = 7 // INET_DIAG_SKMEMINFO
 		requestSize = 56
+		inode       = 68 // of the socket, 0 if no process has it
 		messageSize = 72 // of what comes before the attributes
+
+		bytesOfConnection = 4096 // with the packet that has ended it
 	)
 	request := nl.NewNetlinkRequest(nl.SOCK_DIAG_BY_FAMILY, unix.NLM_F_DUMP)
 	body := make([]byte, requestSize)
@@ -90,9 +93,14 @@ func eachSocket(family, protocol uint8, see func(held int64)) error {
 		}
 		attributes, _ := nl.ParseRouteAttr(message[messageSize:])
 		for _, a := range attributes {
-			if a.Attr.Type == memory {
-				see(heldBySocket(a.Value))
+			if a.Attr.Type != memory {
+				continue
 			}
+			held := heldBySocket(a.Value)
+			if binary.NativeEndian.Uint32(message[inode:]) == 0 {
+				held += bytesOfConnection
+			}
+			see(held)
 		}
 		return true
 	})
