@@ -66,18 +66,28 @@ var refusedCalls = []systemCall{
 // do without. The flags of clone3 cannot be seen, and libraries use clone. What
 // io_setup reserves the kernel counts for the whole host alone, so that one
 // container could take it all; databases use threads. How large an attribute is,
-// setxattrat says where it cannot be seen.
-var unknownCalls = []systemCall{{"clone3", 435, 435}, {"io_setup", 206, 0}, {"setxattrat", 463, 463}}
+// setxattrat says where it cannot be seen. memfd_secret takes each page out of the
+// kernel's own map of memory, interrupts all processors for that, and leaves the map in
+// small pieces until the host boots again.
+var unknownCalls = []systemCall{{"clone3", 435, 435}, {"io_setup", 206, 0}, {"setxattrat", 463, 463}, {"memfd_secret", 447, 447}}
 
 // The calls of which only a part is refused.
 var (
-	cloneCall      = systemCall{"clone", 56, 220}
-	familiesCalls  = []systemCall{{"socket", 41, 198}, {"socketpair", 53, 199}}
-	setLimitCall   = systemCall{"setrlimit", 160, 164}
-	limitCall      = systemCall{"prlimit64", 302, 261} // sets a limit, if its third argument says to what
-	optionCall     = systemCall{"setsockopt", 54, 208}
-	filterCall     = systemCall{"seccomp", 317, 277}
-	controlCall    = systemCall{"prctl", 157, 167}
+	cloneCall     = systemCall{"clone", 56, 220}
+	familiesCalls = []systemCall{{"socket", 41, 198}, {"socketpair", 53, 199}}
+	setLimitCall  = systemCall{"setrlimit", 160, 164}
+	limitCall     = systemCall{"prlimit64", 302, 261} // sets a limit, if its third argument says to what
+	optionCall    = systemCall{"setsockopt", 54, 208}
+	filterCall    = systemCall{"seccomp", 317, 277}
+	controlCall   = systemCall{"prctl", 157, 167}
+	// The calls that wait for descriptors, with the place of the argument that says how many.
+	waitCalls = []struct {
+		systemCall
+		count uint32
+	}{
+		{systemCall{"poll", 7, absent}, 1}, {systemCall{"ppoll", 271, 73}, 1},
+		{systemCall{"select", 23, absent}, 0}, {systemCall{"pselect6", 270, 72}, 0},
+	}
 	mapCall        = systemCall{"mmap", 9, 222}
 	memoryCall     = systemCall{"memfd_create", 319, 279}
 	segmentCall    = systemCall{"shmget", 29, 194}
@@ -113,6 +123,12 @@ const (
 	ipv6FlowLabel = 32     // IPV6_FLOWLABEL_MGR
 	hugeSegment   = 0o4000 // SHM_HUGETLB
 )
+
+// maxWaits is for how many descriptors a thread may wait at once with poll or select. The
+// kernel keeps 72 bytes for each, the same one as often as it is named, and counts them
+// for nobody. More is EINVAL, as for a process that may not have so many files open; epoll
+// has no such limit, and what it takes counts.
+const maxWaits = 1024
 
 // maxAttribute is the longest value of an extended attribute. The kernel counts lists
 // of access rights for nobody. On tmpfs, and so for each memfd, there may be as many
@@ -237,6 +253,9 @@ func (a architecture) filter() []unix.SockFilter {
 	add(mapCall, loadArgument(3), when(unix.BPF_JSET, unix.MAP_HUGETLB, refuse(unix.ENOMEM)), answer(answerAllow))
 	add(memoryCall, loadArgument(1), when(unix.BPF_JSET, unix.MFD_HUGETLB, refuse(unix.ENOMEM)), answer(answerAllow))
 	add(segmentCall, loadArgument(2), when(unix.BPF_JSET, hugeSegment, refuse(unix.ENOMEM)), answer(answerAllow))
+	for _, c := range waitCalls {
+		add(c.systemCall, loadArgument(c.count), when(unix.BPF_JGT, maxWaits, refuse(unix.EINVAL)), answer(answerAllow))
+	}
 	for _, c := range attributeCalls { // the kernel refuses sizes beyond 32 bits
 		add(c, loadArgument(3), when(unix.BPF_JGT, maxAttribute, refuse(unix.E2BIG)), answer(answerAllow))
 	}
