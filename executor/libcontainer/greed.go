@@ -201,24 +201,24 @@ func (c *container) endForMemory() bool {
 // uncounted estimates the bytes that the kernel holds for open directories and sockets of
 // the container and counts for nobody. waiting is how many descriptors have waited in
 // sockets since the call before: they may be sockets in which others wait, so any number
-// of directories may be behind them. unknown is how many sockets nobody can ask, and file
-// locks of those that were looked at, if they are many. Either makes the container a
-// suspect, but the last one. Only one goroutine calls it.
+// of directories may be behind them. unknown is how many sockets nobody can ask, among
+// them those of other networks that the container had at the call before, and file locks
+// of those that were looked at, if they are many. Either makes the container a suspect,
+// but the last one. Only one goroutine calls it.
 func (c *container) uncounted(locks lockSample) (bytes, waiting, unknown int64) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", c.initPID))
 	if err != nil {
 		return 0, 0, 0 // it has ended
 	}
+	var sockets network.Sockets
 	if b := c.backend; b.network != nil { // else the sockets are in the host's own network
 		if ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", c.initPID)); err == nil {
 			defer ns.Close()
-			bytes, unknown, _ = network.HeldBySockets(ns)
-		}
-		if unknown < manyUnlisted {
-			unknown = 0
+			sockets, _ = network.SocketsIn(ns)
 		}
 	}
-	seen := sight{overlays: overlaysIn(string(text)), locks: locks, files: map[string]bool{}}
+	bytes = sockets.Bytes
+	seen := sight{overlays: overlaysIn(string(text)), locks: locks, files: map[string]bool{}, sockets: sockets.Listed, strange: map[uint64]bool{}}
 	for _, dir := range c.below {
 		if f, err := os.Open(dir); err == nil {
 			defer f.Close()
@@ -242,11 +242,25 @@ func (c *container) uncounted(locks lockSample) (bytes, waiting, unknown int64) 
 			last = task
 		}
 	}
+	if unknown = max(sockets.Unlisted, common(seen.strange, c.strange)); unknown < manyUnlisted {
+		unknown = 0
+	}
+	c.strange = seen.strange
 	if seen.locked += locks.on(seen.overlays); seen.locked >= manyLocks {
 		unknown += seen.locked
 	}
 	waiting, c.waited = min(seen.waiting, c.waited), seen.waiting
 	return bytes, waiting, unknown
+}
+
+// common counts what two sets have in common.
+func common(a, b map[uint64]bool) (n int64) {
+	for x := range a {
+		if b[x] {
+			n++
+		}
+	}
+	return n
 }
 
 // overlaysIn returns the devices of the overlays in the text of a mountinfo, as
@@ -273,6 +287,9 @@ type sight struct {
 	locks  lockSample
 	files  map[string]bool // whose locks have been counted
 	locked int64
+
+	sockets map[uint64]bool // that the container's network lists; nil if that is not known
+	strange map[uint64]bool // that it does not, such as those of another container's network
 }
 
 // sharesFiles reports whether two threads have the same table of descriptors.
@@ -322,6 +339,9 @@ func (x *sight) uncountedOf(thread string) (bytes int64) {
 			}
 			switch kind := s.Mode & unix.S_IFMT; {
 			case kind == unix.S_IFSOCK:
+				if x.sockets != nil && !x.sockets[s.Ino] {
+					x.strange[s.Ino] = true
+				}
 				x.waiting += passed(thread + "/fdinfo/" + name)
 			case kind == unix.S_IFDIR && x.overlays[device]:
 				bytes += x.directory(thread+"/fd/"+name, int64(s.Size))

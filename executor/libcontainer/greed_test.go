@@ -319,9 +319,17 @@ func TestDirectoriesAreSeenHoweverTheyAreHeld(t *testing.T) {
 	if err := unix.Sendmsg(pair[0], []byte("x"), unix.UnixRights(dir, dir, dir), nil, 0); err != nil {
 		t.Fatal(err)
 	}
-	var x sight
+	x := sight{sockets: map[uint64]bool{}, strange: map[uint64]bool{}} // as if all sockets were of another network
 	if x.uncountedOf("/proc/self"); x.waiting != 3 {
 		t.Errorf("%d descriptors wait in a socket that has 3", x.waiting)
+	}
+	var s unix.Stat_t
+	if err := unix.Fstat(pair[0], &s); err != nil || !x.strange[s.Ino] {
+		t.Errorf("a socket that its network does not list is not seen: %v", err)
+	}
+	y := sight{sockets: x.strange, strange: map[uint64]bool{}}
+	if y.uncountedOf("/proc/self"); y.strange[s.Ino] {
+		t.Error("a socket that its network lists is strange")
 	}
 }
 

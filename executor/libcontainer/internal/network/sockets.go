@@ -12,32 +12,44 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// HeldBySockets returns how many bytes wait in the sockets of a network namespace, as the
-// kernel counts them for the limit of each socket. Some of that it counts for no cgroup:
-// answers of netlink that nobody has read, and time stamps and errors that return what
-// was sent. Nor does it count a connection that nobody has accepted. unlisted is how many sockets are in no list of the kernel's: they are not
-// bound, or have just been closed.
-func HeldBySockets(ns *os.File) (bytes, unlisted int64, err error) {
+// Sockets are those of a network namespace.
+type Sockets struct {
+	// Bytes wait in them, as the kernel counts it for the limit of each. Some of that it
+	// counts for no cgroup: answers of netlink that nobody has read, and time stamps and
+	// errors that return what was sent. Nor does it count a connection that nobody has
+	// accepted.
+	Bytes int64
+	// Unlisted is how many are in no list of the kernel's: they are not bound, or have
+	// just been closed.
+	Unlisted int64
+	Listed   map[uint64]bool // the inodes of the others
+}
+
+// SocketsIn looks at the sockets of a network namespace.
+func SocketsIn(ns *os.File) (s Sockets, err error) {
+	s.Listed = map[uint64]bool{}
 	err = InNamespace(ns, func() error {
 		const proc = "/proc/thread-self/net/"
-		var texts [3]string
-		for i, name := range []string{"sockstat", "protocols", "netlink"} {
+		var texts [4]string
+		for i, name := range []string{"sockstat", "protocols", "netlink", "unix"} {
 			text, err := os.ReadFile(proc + name)
 			if err != nil {
 				return err
 			}
 			texts[i] = string(text)
 		}
-		unlisted, bytes = notListed(texts[0], texts[1]), heldByNetlink(texts[2])
+		s.Unlisted = notListed(texts[0], texts[1])
+		s.addNetlink(texts[2])
+		s.addUnix(texts[3])
 		for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
 			for _, protocol := range []uint8{unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_UDPLITE} {
 				// A kernel without a list of one protocol has the others.
-				_ = eachSocket(family, protocol, func(held int64) { bytes += held })
+				_ = s.addInternet(family, protocol)
 			}
 		}
 		return nil
 	})
-	return bytes, unlisted, err
+	return s, err
 }
 
 // notListed is how many sockets are in none of the kernel's lists, by the texts of
@@ -59,21 +71,33 @@ func notListed(sockstat, protocols string) int64 {
 	return max(0, n)
 }
 
-// heldByNetlink adds up the text of /proc/net/netlink.
-func heldByNetlink(text string) (bytes int64) {
+// addNetlink reads the text of /proc/net/netlink.
+func (s *Sockets) addNetlink(text string) {
 	for line := range strings.Lines(text) {
 		// sk Eth Pid Groups Rmem Wmem Dump Locks Drops Inode
-		if fields := strings.Fields(line); len(fields) > 5 {
+		if fields := strings.Fields(line); len(fields) > 9 {
 			received, _ := strconv.ParseInt(fields[4], 10, 64)
 			sent, _ := strconv.ParseInt(fields[5], 10, 64)
-			bytes += received + sent
+			inode, _ := strconv.ParseUint(fields[9], 10, 64)
+			s.Bytes += received + sent
+			s.Listed[inode] = true
 		}
 	}
-	return bytes
 }
 
-// eachSocket asks the kernel for the sockets of a protocol and what each holds.
-func eachSocket(family, protocol uint8, see func(held int64)) error {
+// addUnix reads the text of /proc/net/unix. What waits in these sockets counts.
+func (s *Sockets) addUnix(text string) {
+	for line := range strings.Lines(text) {
+		// Num RefCount Protocol Flags Type St Inode Path
+		if fields := strings.Fields(line); len(fields) > 6 {
+			inode, _ := strconv.ParseUint(fields[6], 10, 64)
+			s.Listed[inode] = true
+		}
+	}
+}
+
+// addInternet asks the kernel for the sockets of a protocol and what each holds.
+func (s *Sockets) addInternet(family, protocol uint8) error {
 	const (
 		memory      = 7 // INET_DIAG_SKMEMINFO
 		requestSize = 56
@@ -96,11 +120,12 @@ func eachSocket(family, protocol uint8, see func(held int64)) error {
 			if a.Attr.Type != memory {
 				continue
 			}
-			held := heldBySocket(a.Value)
-			if binary.NativeEndian.Uint32(message[inode:]) == 0 {
-				held += bytesOfConnection
+			s.Bytes += heldBySocket(a.Value)
+			if n := binary.NativeEndian.Uint32(message[inode:]); n != 0 {
+				s.Listed[uint64(n)] = true
+			} else {
+				s.Bytes += bytesOfConnection
 			}
-			see(held)
 		}
 		return true
 	})

@@ -26,9 +26,11 @@ func TestSocketsThatAreInNoListAreThoseThatAreUsedAndNotListed(t *testing.T) {
 
 func TestWhatWaitsInANetlinkSocketIsAddedUp(t *testing.T) {
 	const text = "sk               Eth Pid        Groups   Rmem     Wmem     Dump  Locks    Drops    Inode\n" +
-		"0000000000000000 0   1          00000000 7000     5        0     2        0        1\n0000000000000000 4   0  00000000 30 0 0 2 0 2\nspoilt\n"
-	if got := heldByNetlink(text); got != 7035 {
-		t.Errorf("%d bytes", got)
+		"0000000000000000 0   1          00000000 7000     5        0     2        0        1\n0000000000000000 4   0          00000000 30       0        0     2        0        2\nspoilt\n"
+	got := Sockets{Listed: map[uint64]bool{}}
+	got.addNetlink(text)
+	if got.Bytes != 7000+5+30 || !got.Listed[1] || got.Listed[3] {
+		t.Errorf("they are %+v", got)
 	}
 }
 
@@ -42,11 +44,11 @@ func TestWhatWaitsInSocketsIsThatOfOneNetwork(t *testing.T) {
 	defer n.release(w, false)
 	held := func() int64 {
 		t.Helper()
-		bytes, _, err := HeldBySockets(w.ns)
+		sockets, err := SocketsIn(w.ns)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return bytes
+		return sockets.Bytes
 	}
 	if got := held(); got != 0 {
 		t.Errorf("%d bytes wait in no socket", got)
@@ -64,13 +66,31 @@ func TestWhatWaitsInSocketsIsThatOfOneNetwork(t *testing.T) {
 	}
 	defer unix.Close(sockets[0])
 	defer unix.Close(sockets[1])
-	if _, unlisted, _ := HeldBySockets(w.ns); unlisted < 2 { // and some that have just been closed
-		t.Errorf("%d sockets are in no list, and there are two", unlisted)
+	var inode [2]unix.Stat_t
+	for i, s := range sockets {
+		if err := unix.Fstat(s, &inode[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	listed := func() (n int) {
+		s, _ := SocketsIn(w.ns)
+		for _, i := range inode {
+			if s.Listed[i.Ino] {
+				n++
+			}
+		}
+		return n
+	}
+	if s, _ := SocketsIn(w.ns); s.Unlisted < 2 || listed() != 0 { // and some that have just been closed
+		t.Errorf("%d sockets are in no list, and there are two", s.Unlisted)
 	}
 	for _, s := range sockets {
 		if err := unix.Bind(s, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if got := listed(); got != 2 {
+		t.Errorf("of two sockets that are bound, %d are listed", got)
 	}
 	if got := held(); got != 0 {
 		t.Errorf("two empty sockets hold %d bytes", got)
