@@ -32,6 +32,15 @@ const (
 	windowBytes = 256 << 10
 	pieceFrame  = 32 << 10 // of a stream
 	maxFrame    = 1 << 20
+	maxControl  = 4 << 10
+)
+
+// A side takes at most 2,000 frames per second of a session, after a burst of as many,
+// where one longer than a piece counts as several. Most cost their sender nothing:
+// windows bound only streams, and the cell's pace only what passes on.
+const (
+	frameEvery = time.Second / 2000
+	frameBurst = 2000 * frameEvery
 )
 
 // A peer is one side of a session.
@@ -85,7 +94,7 @@ func (p *peer) send(kind byte, content []byte) error {
 }
 
 // receive carries out what comes, until the connection ends. It never waits for
-// anything else.
+// anything else but the pace of frames.
 func (p *peer) receive(silence time.Duration) error {
 	silent := time.AfterFunc(silence, func() {
 		p.end(errSilent)
@@ -93,6 +102,7 @@ func (p *peer) receive(silence time.Duration) error {
 	})
 	defer silent.Stop()
 	var header [5]byte
+	var due time.Time // of the next frame, without the burst
 	for {
 		if _, err := io.ReadFull(p.conn, header[:]); err != nil {
 			return p.why(err)
@@ -109,6 +119,12 @@ func (p *peer) receive(silence time.Duration) error {
 		if err := p.frame(header[0], content); err != nil {
 			return err
 		}
+		now := time.Now()
+		if due.Before(now) {
+			due = now
+		}
+		due = due.Add(time.Duration(1+size/pieceFrame) * frameEvery)
+		time.Sleep(due.Sub(now) - frameBurst)
 	}
 }
 

@@ -112,6 +112,9 @@ func (e *Session[A, In, Out]) serve(s *Server, api A, w http.ResponseWriter, r *
 			stdin.end()
 			return nil
 		case frameControl:
+			if len(content) > maxControl {
+				return fmt.Errorf("%w: a control of %d bytes", ErrGarbled, len(content))
+			}
 			var c executor.SessionControl
 			if err := decodeStrictly(content, &c); err != nil {
 				return err

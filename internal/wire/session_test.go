@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/testenv"
 	"github.com/diegosdk/diego/storage"
 )
 
@@ -268,6 +269,7 @@ func TestFramesThatMakeNoSenseEndASession(t *testing.T) {
 		"taken, not sent":    frame(frameTaken, "\x01\x00\x00\x00\x01"),
 		"too short":          frame(frameTaken, "\x01"),
 		"no control":         frame(frameControl, `{"what": 1}`),
+		"too much control":   frame(frameControl, "{"+strings.Repeat(" ", maxControl)+"}"),
 	} {
 		ended := make(chan error, 1)
 		_, server := talkWith(t, newServer(), func(ctx context.Context, _ words, _ executor.Streams) (words, error) {
@@ -284,6 +286,41 @@ func TestFramesThatMakeNoSenseEndASession(t *testing.T) {
 		if !errors.Is(err, ErrGarbled) && !errors.As(err, &invalid) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestFramesAreTakenAtAPace(t *testing.T) {
+	for name, sent := range map[string]struct {
+		one   []byte
+		often int
+	}{
+		"without content": {frame(frameAlive, ""), 10_000},
+		"of no stream":    {frame(frameTaken, "\x01\x00\x00\x00\x00"), 10_000},
+		"long":            {frame(frameAlive, strings.Repeat("x", maxFrame)), 10_000 / (maxFrame / pieceFrame)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			testenv.Bubble(t, func(t *testing.T) {
+				here, there := net.Pipe()
+				p := &peer{conn: there, in: map[byte]*inflow{}, out: map[byte]*outflow{}}
+				p.outflow(frameStdout)
+				over := make(chan error, 1)
+				go func() { over <- p.receive(time.Hour) }()
+				began := time.Now()
+				for range sent.often {
+					if _, err := here.Write(sent.one); err != nil {
+						t.Fatal(err)
+					}
+				}
+				here.Close()
+				if err := <-over; !errors.Is(err, io.EOF) {
+					t.Error(err)
+				}
+				// 10,000, of which 2,000 are the burst.
+				if took := time.Since(began); took < 3900*time.Millisecond || took > 4200*time.Millisecond {
+					t.Errorf("it took %v", took)
+				}
+			})
+		})
 	}
 }
 
