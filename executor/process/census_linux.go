@@ -49,6 +49,7 @@ func takeCensus(proc string) (*census, error) {
 		return nil, err
 	}
 	c := &census{marked: make(map[string][]int), sessions: make(map[int][]int), children: make(map[int][]int), numbers: make(map[int]int)}
+	var buffer bytes.Buffer // of all, because an environment may have megabytes
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil || pid == os.Getpid() {
@@ -61,7 +62,7 @@ func takeCensus(proc string) (*census, error) {
 		if err != nil {
 			return nil, err
 		}
-		environ, err := os.ReadFile(proc + "/" + name + "/environ")
+		environ, err := read(&buffer, proc+"/"+name+"/environ")
 		if err != nil && !hidden(err) {
 			return nil, err
 		}
@@ -75,6 +76,18 @@ func takeCensus(proc string) (*census, error) {
 		}
 	}
 	return c, nil
+}
+
+// read returns the content of a file, which is valid until the buffer is used again.
+func read(buffer *bytes.Buffer, name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	buffer.Reset()
+	_, err = buffer.ReadFrom(f)
+	return buffer.Bytes(), err
 }
 
 // hidden reports whether a file in /proc could not be read because its process

@@ -4,7 +4,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 )
@@ -125,5 +127,33 @@ func TestACensusFindsWhatBelongsToAContainer(t *testing.T) {
 				t.Errorf("it found %d processes, want %d: %+v", len(found), len(test.want), found)
 			}
 		})
+	}
+}
+
+func TestACensusNeedsMemoryForOneEnvironmentAtATime(t *testing.T) {
+	const processes, size = 50, 1 << 20
+	proc := t.TempDir()
+	for i := range processes {
+		pid := 4_000_000 + i
+		dir := filepath.Join(proc, strconv.Itoa(pid))
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		environ := "A=" + strings.Repeat("x", size) + "\x00" + containerDirVar + "=/c" + strconv.Itoa(i) + "\x00"
+		for name, text := range map[string]string{"stat": stat(pid), "environ": environ} {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	c, err := takeCensus(proc)
+	runtime.ReadMemStats(&after)
+	if err != nil || len(c.marked) != processes {
+		t.Errorf("it found %d containers of %d: %v", len(c.marked), processes, err)
+	}
+	if took := after.TotalAlloc - before.TotalAlloc; took > processes*size/4 {
+		t.Errorf("it took %d bytes", took)
 	}
 }
