@@ -32,7 +32,7 @@ type hunt struct {
 // had at least minLooks and huntTime.
 const (
 	maxLooks = 100
-	minLooks = 10
+	minLooks = 3
 	huntTime = 2 * time.Second
 )
 
