@@ -128,7 +128,7 @@ const (
 // kernel keeps 72 bytes for each, the same one as often as it is named, and counts them
 // for nobody. More is EINVAL, as for a process that may not have so many files open; epoll
 // has no such limit, and what it takes counts.
-const maxWaits = 1024
+const maxWaits = 4096
 
 // maxAttribute is the longest value of an extended attribute. The kernel counts lists
 // of access rights for nobody. On tmpfs, and so for each memfd, there may be as many

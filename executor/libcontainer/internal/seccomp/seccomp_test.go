@@ -144,8 +144,8 @@ var answersByArguments = map[string]map[[4]uint64]uint32{
 	"map":     {{}: allowAnswer, {0, 1 << 18, 0, 0x22}: allowAnswer, {0, 4096, 3, 0x40022}: errnoAnswer(unix.ENOMEM)},
 	"memory":  {{}: allowAnswer, {1, 3}: allowAnswer, {1, 5}: errnoAnswer(unix.ENOMEM), {1, 1<<32 + 4}: errnoAnswer(unix.ENOMEM)},
 	"segment": {{}: allowAnswer, {0o4000, 0o4000, 0o1600}: allowAnswer, {0, 1, 0o5600}: errnoAnswer(unix.ENOMEM)},
-	"poll":    {{}: allowAnswer, {9999, 1024}: allowAnswer, {0, 1025}: errnoAnswer(unix.EINVAL), {0, ^uint64(0)}: errnoAnswer(unix.EINVAL)},
-	"select":  {{}: allowAnswer, {1024, 9999}: allowAnswer, {1025}: errnoAnswer(unix.EINVAL), {1<<32 + 1025}: errnoAnswer(unix.EINVAL)},
+	"poll":    {{}: allowAnswer, {9999, 4096}: allowAnswer, {0, 4097}: errnoAnswer(unix.EINVAL), {0, ^uint64(0)}: errnoAnswer(unix.EINVAL)},
+	"select":  {{}: allowAnswer, {4096, 9999}: allowAnswer, {4097}: errnoAnswer(unix.EINVAL), {1<<32 + 4097}: errnoAnswer(unix.EINVAL)},
 	"attribute": {
 		{}: allowAnswer, {0, 0, 0, 1024}: allowAnswer, {0, 0, 0, 1025}: errnoAnswer(unix.E2BIG),
 		{0, 0, 0, ^uint64(0)}: errnoAnswer(unix.E2BIG), {0, 0, 0, 1 << 32}: allowAnswer, // which the kernel refuses
