@@ -145,7 +145,7 @@ func (l *ledger) stopped(key lrp.Key, instance lrp.InstanceKey, acted time.Time)
 	return nil
 }
 
-// orderedToStop judges an order to stop by the records, whoever gives it.
+// orderedToStop judges an order to stop by the records, and not by who gives it.
 func (l *ledger) orderedToStop(key lrp.Key, instance lrp.InstanceKey) error {
 	s := l.slot(key.ProcessGUID, key.Index)
 	r := find(s.records, instance)

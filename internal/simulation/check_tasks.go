@@ -120,7 +120,7 @@ func (l *ledger) completes(before *task.Task, c task.Complete) error {
 }
 
 // orderedToCancel judges an order to delete the container of a task when it reaches the
-// cell, whoever sent it and however late.
+// cell, which may be late, and from a control plane that leads no longer.
 func (l *ledger) orderedToCancel(guid, instance string) error {
 	t := l.tasks[guid]
 	if l.closed || t == nil || t.State != task.Running || t.InstanceGUID != instance {

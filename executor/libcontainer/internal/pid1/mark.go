@@ -40,6 +40,6 @@ func MarkOf(pid int) (id uint32, known bool) {
 	if len(fields) == 0 {
 		return 0, false
 	}
-	n, err := strconv.ParseUint(string(fields[0]), 10, 32) // "unlimited" is no mark
+	n, err := strconv.ParseUint(string(fields[0]), 10, 32) // fails for "unlimited", which is not a mark
 	return uint32(n), err == nil
 }
