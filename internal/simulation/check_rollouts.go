@@ -175,6 +175,10 @@ func (l *ledger) waits(c *slotChange) error {
 // limited reports whether a process has a budget for disruptions.
 func limited(d *lrp.Deployment) bool { return d != nil && *orZero(d.Disruption) != lrp.Disruption{} }
 
+// bounded reports whether only some indices may be without an instance because one is
+// taken away.
+func bounded(d *lrp.Deployment) bool { return limited(d) || d.UpdateStrategy == lrp.Recreate }
+
 // mayBeDown is how many indices of a process may be without an instance that serves
 // because one is taken away.
 func mayBeDown(d *lrp.Deployment) int {
@@ -274,7 +278,7 @@ func (l *ledger) budgets() error {
 		}
 	}
 	for guid, taken := range taken {
-		if d := l.deployments[guid]; (limited(d) || d.UpdateStrategy == lrp.Recreate) && taken > mayBeDown(d) {
+		if d := l.deployments[guid]; bounded(d) && taken > mayBeDown(d) {
 			return checkBudget.violated("%s: the control plane has taken away the instances of %d of %d indices, and %d may be without: %+v", guid, taken, d.Instances, mayBeDown(d), *orZero(d.Disruption))
 		}
 	}

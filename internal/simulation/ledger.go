@@ -203,7 +203,7 @@ func (l *ledger) deployment(w *storage.DeploymentWrite) error {
 		if key.guid == guid && have != nil && w.After != nil && !samePolicy(have.Restart, w.After.Restart) {
 			s.restarts = l.now()
 		}
-		if key.guid == guid && have != nil && w.After != nil && mayBeDown(w.After) < mayBeDown(have) {
+		if key.guid == guid && have != nil && w.After != nil && (bounded(w.After) && !bounded(have) || mayBeDown(w.After) < mayBeDown(have)) {
 			s.taken = false // it was allowed when it was done
 		}
 	}
