@@ -4,6 +4,7 @@ package network
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -89,6 +90,9 @@ func (w *wire) connect() error {
 	defer inside.Close()
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = w.name
+	if attrs.HardwareAddr, err = hardwareAddress(); err != nil {
+		return err
+	}
 	if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerNamespace: netlink.NsFd(w.ns.Fd())}); err != nil {
 		return fmt.Errorf("veth: %w", err)
 	}
@@ -122,6 +126,18 @@ func (w *wire) connect() error {
 		return err
 	}
 	return InNamespace(w.ns, func() error { return set(solicitations, "0") })
+}
+
+// hardwareAddress returns a random one for the host's end of a wire. If the kernel chose
+// it, udev would soon replace it (MACAddressPolicy=persistent of systemd), and the
+// container would go on sending to the former one; see [neighbour].
+func hardwareAddress() (net.HardwareAddr, error) {
+	address := make(net.HardwareAddr, 6)
+	if _, err := rand.Read(address); err != nil {
+		return nil, err
+	}
+	address[0] = address[0]&^1 | 2 // of one device, and not assigned by its maker
+	return address, nil
 }
 
 // solicitations is how often the kernel asks a container's wire who has an address. The

@@ -54,6 +54,22 @@ func TestNoMoreNetworksWaitThanMayAndNoneWhenTheNetworkIsClosed(t *testing.T) {
 	}
 }
 
+// udev gives a device another hardware address if the kernel has chosen it. The other end
+// of the wire would not learn of that.
+func TestUdevKeepsTheHardwareAddressOfAWire(t *testing.T) {
+	n := newNetwork(t)
+	w, err := n.wire()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.release(w, false)
+	const chosen = "3" // NET_ADDR_SET; 1 is NET_ADDR_RANDOM
+	text, err := os.ReadFile("/sys/class/net/" + w.name + "/addr_assign_type")
+	if err != nil || strings.TrimSpace(string(text)) != chosen {
+		t.Errorf("the address was assigned as %q, %v; want %s", text, err, chosen)
+	}
+}
+
 func TestSocketsThatAreLeftAreCounted(t *testing.T) {
 	for _, test := range []struct {
 		sockstat, sockstat6 string
