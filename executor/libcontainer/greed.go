@@ -120,12 +120,16 @@ func scarce(meminfo string, counted func() int64) (held int64, much, worst bool)
 
 // countedForContainers is the kernel's memory that cgroups count.
 func (b *Backend) countedForContainers() (bytes int64) {
+	var made []*container
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	for _, c := range b.containers {
 		if c.made {
-			bytes += c.cgroup.KernelMemory()
+			made = append(made, c)
 		}
+	}
+	b.mu.Unlock()
+	for _, c := range made { // nobody waits for these reads, each of which may take a millisecond
+		bytes += c.cgroup.KernelMemory()
 	}
 	return bytes
 }
