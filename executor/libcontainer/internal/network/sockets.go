@@ -22,7 +22,7 @@ type Sockets struct {
 	// Unlisted is how many are in no list of the kernel's: they are not bound, or have
 	// just been closed.
 	Unlisted int64
-	Listed   map[uint64]bool // the inodes of the others
+	Listed   map[uint64]bool // the inodes of the others; nil if the kernel has no list of TCP or UDP
 }
 
 // SocketsIn looks at the sockets of a network namespace.
@@ -41,12 +41,7 @@ func SocketsIn(ns *os.File) (s Sockets, err error) {
 		s.Unlisted = notListed(texts[0], texts[1])
 		s.addNetlink(texts[2])
 		s.addUnix(texts[3])
-		for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
-			for _, protocol := range []uint8{unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_UDPLITE} {
-				// A kernel without a list of one protocol has the others.
-				_ = s.addInternet(family, protocol)
-			}
-		}
+		s.addAllInternet(s.addInternet)
 		return nil
 	})
 	return s, err
@@ -93,6 +88,23 @@ func (s *Sockets) addUnix(text string) {
 			inode, _ := strconv.ParseUint(fields[6], 10, 64)
 			s.Listed[inode] = true
 		}
+	}
+}
+
+// addAllInternet calls add for each protocol. A kernel without a list of one has the
+// others. Without that of TCP or UDP, the connections of a server would look like sockets
+// of another container's network. Hardly any program uses UDP-Lite.
+func (s *Sockets) addAllInternet(add func(family, protocol uint8) error) {
+	complete := true
+	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
+		for _, protocol := range []uint8{unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_UDPLITE} {
+			if add(family, protocol) != nil && protocol != unix.IPPROTO_UDPLITE {
+				complete = false
+			}
+		}
+	}
+	if !complete {
+		s.Listed = nil
 	}
 }
 

@@ -34,6 +34,24 @@ func TestWhatWaitsInANetlinkSocketIsAddedUp(t *testing.T) {
 	}
 }
 
+// The modules with these lists may be missing on a host, or not be allowed to load.
+func TestSocketsAreOnlyKnownAsListedIfTheKernelListsTCPAndUDP(t *testing.T) {
+	for missing, known := range map[uint8]bool{0: true, unix.IPPROTO_TCP: false, unix.IPPROTO_UDP: false, unix.IPPROTO_UDPLITE: true} {
+		s := Sockets{Listed: map[uint64]bool{}}
+		s.addAllInternet(func(_, protocol uint8) error {
+			if protocol == missing {
+				return unix.ENOENT
+			}
+			s.Bytes++
+			s.Listed[uint64(protocol)] = true
+			return nil
+		})
+		if (s.Listed != nil) != known || s.Bytes < 4 {
+			t.Errorf("without protocol %d, they are %+v", missing, s)
+		}
+	}
+}
+
 // A namespace in which nobody has a socket holds nothing, even if others do.
 func TestWhatWaitsInSocketsIsThatOfOneNetwork(t *testing.T) {
 	n := newNetwork(t)
