@@ -281,6 +281,12 @@ func (l *ledger) take(b *storage.Batch) (changes []*slotChange, err error) {
 				delete(s.stopping, e.After.InstanceKey)
 			}
 		}
+		for i := range c.after {
+			r := &c.after[i]
+			if was := find(c.before, r.InstanceKey); !r.Stopping.IsZero() && was != nil && was.Stopping.IsZero() && l.unseen(c.key) {
+				s.contested[r.InstanceKey] = l.now() // it was, by the deployment that was read
+			}
+		}
 		for _, records := range [][]lrp.ActualLRP{c.before, c.after} {
 			for _, r := range running(records) {
 				if l.replacing(records, r) {
