@@ -6,16 +6,17 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 )
 
-// ErrBusy: the transfers in progress take more disk than they may, and this one takes
-// the most.
+// ErrBusy: the transfers in progress take more disk than they may, and this one has held
+// the most of it for the longest.
 var ErrBusy = errors.New("too much is being transferred")
 
 // A progress is the disk that all transfers of a Fetcher take until they are over.
 // Tenants decide how many there are, how large and how slow, and nobody has reserved
-// that disk. If they take too much, the largest gives way: otherwise a few that hardly
-// get on would keep all others from beginning.
+// that disk. If they take too much, the one gives way whose bytes times its age are the
+// most: otherwise a few that hardly get on would keep others from ending.
 type progress struct {
 	limit int64
 
@@ -28,6 +29,7 @@ type progress struct {
 type part struct {
 	of     *progress
 	cancel context.CancelCauseFunc
+	began  time.Time
 
 	// The mutex of the progress guards these. A complete transfer cannot give way
 	// any more.
@@ -39,7 +41,7 @@ type part struct {
 // transfer is to give way. Somebody must call end.
 func (p *progress) begin(ctx context.Context) (context.Context, *part) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	n := &part{of: p, cancel: cancel}
+	n := &part{of: p, cancel: cancel, began: time.Now()}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.parts == nil {
@@ -106,24 +108,28 @@ func (p *progress) take(n *part, bytes int64) error {
 	}
 	p.taken += bytes
 	n.taken += bytes
+	now := time.Now()
 	for p.taken > p.limit {
-		largest := n
+		most := n
 		for other := range p.parts {
-			if !other.complete && other.taken > largest.taken {
-				largest = other
+			if !other.complete && other.held(now) > most.held(now) {
+				most = other
 			}
 		}
-		p.remove(largest)
-		largest.cancel(p.busy())
-		if largest == n {
+		p.remove(most)
+		most.cancel(p.busy())
+		if most == n {
 			return p.busy()
 		}
 	}
 	return nil
 }
 
+// held is how many bytes the part has, times the seconds since it began.
+func (p *part) held(now time.Time) float64 { return float64(p.taken) * now.Sub(p.began).Seconds() }
+
 func (p *progress) busy() error {
-	return fmt.Errorf("%w: all transfers of the cell that are in progress may take %d bytes of disk, twice the larger of MaxDownloadBytes and MaxContentBytes, and the largest one gives way", ErrBusy, p.limit)
+	return fmt.Errorf("%w: all transfers of the cell that are in progress may take %d bytes of disk, twice the larger of MaxDownloadBytes and MaxContentBytes, and the one that has held most of them for the longest gives way", ErrBusy, p.limit)
 }
 
 // outcome is the error of a transfer that failed in ctx.
