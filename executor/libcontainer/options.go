@@ -24,9 +24,7 @@ type Options struct {
 	// and egress rules are refused.
 	HostNetwork bool
 	// Subnet holds the addresses of the containers, two for each. The zero
-	// value means a free one with 2,048 pairs below 10.224.0.0/11. Programs of the
-	// host reach all ports there. So a network of your own belongs in TransferDeny
-	// of the manager and in CallbackDeny of a control plane on the same host.
+	// value means a free one with 2,048 pairs below 10.224.0.0/11.
 	Subnet netip.Prefix
 	// MaxConnections is how many connections that one container has begun the
 	// kernel may track at once; 0 means an eighth of

@@ -123,8 +123,8 @@ type Options struct {
 	// TransferAllow and TransferDeny are networks that transfers may and may
 	// not reach. An address in an allowed network may be reached. Of the rest,
 	// transfers reach neither denied networks nor the host's loopback,
-	// link-local and unspecified addresses, the addresses that package libcontainer
-	// chooses for containers, metadata services and multicast.
+	// link-local and unspecified addresses, its containers, metadata services
+	// and multicast.
 	// The address that is dialled counts, after redirects too. Transfers use no
 	// proxies.
 	TransferAllow, TransferDeny []netip.Prefix

@@ -210,7 +210,7 @@ func (c *Cell) make(ctx context.Context, backend *Backend, dir *Dir, api CellBBS
 		Backend: backend.ContainerBackend, // with its further abilities
 		Dir:     managed, Observer: observer{cmp.Or[auction.Metrics](figures, auction.NoMetrics{})}, Logger: log,
 		Capacity:      executor.Capacity{MemoryMB: c.MemoryMB, DiskMB: c.DiskMB, Containers: c.Containers, PIDs: c.PIDs, Extra: extra},
-		TransferAllow: networks(c.TransferAllow), TransferDeny: c.transferDeny(),
+		TransferAllow: networks(c.TransferAllow), TransferDeny: networks(c.TransferDeny),
 	}
 	apply(c, &mo)
 	c.Upkeep.Manager(&mo)
@@ -329,17 +329,6 @@ func (c *Cell) rootFSProviders(host executor.Host) []string {
 		}
 	}
 	return list
-}
-
-// transferDeny are the networks that transfers may not reach. A subnet for containers is
-// one of them: the daemon reaches all their ports, and not only those that are mapped.
-// The subnets that a backend chooses are always denied.
-func (c *Cell) transferDeny() []netip.Prefix {
-	denied := networks(c.TransferDeny)
-	if subnet, err := c.subnet(); err == nil && subnet.IsValid() {
-		denied = append(denied, subnet.Masked())
-	}
-	return denied
 }
 
 // subnet is the zero Prefix if the settings have none.

@@ -3,7 +3,6 @@ package daemon
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"iter"
 	"os"
@@ -20,36 +19,10 @@ import (
 	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/devcerts"
 	"github.com/diegosdk/diego/lrp"
-	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/rep/localcell"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
 )
-
-func TestTransfersDoNotReachTheSubnetOfTheContainers(t *testing.T) {
-	c := Cell{TransferDeny: []string{"192.0.2.0/24"}, Subnet: "10.230.16.1/20"}
-	if got := fmt.Sprint(c.transferDeny()); got != "[192.0.2.0/24 10.230.16.0/20]" {
-		t.Errorf("they do not reach %s", got)
-	}
-	c.Subnet = ""
-	if got := fmt.Sprint(c.transferDeny()); got != "[192.0.2.0/24]" {
-		t.Errorf("without the setting, they do not reach %s", got)
-	}
-}
-
-// Each figure of each container repeats its tags.
-func TestTheTagsInFiguresOfUsageAreBounded(t *testing.T) {
-	index := 7
-	long := strings.Repeat("x", 3<<10)
-	u := rep.ContainerUsage{Tags: map[string]string{"a": "1", "b": long, "c": long, "d": "4"}, Index: &index}
-	var names []string
-	for _, l := range usageLabels(&u) {
-		names = append(names, l.Name)
-	}
-	if got := strings.Join(names, " "); got != "a b instance_id" {
-		t.Errorf("the labels are %s", got)
-	}
-}
 
 func sampleCell(dir string) *Cell {
 	return &Cell{CellID: "cell-1", Dir: dir, Backend: ProcessBackend, Containers: 1, FirstPort: 61001, LastPort: 61010, ExternalIP: "127.0.0.1"}

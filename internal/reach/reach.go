@@ -37,16 +37,15 @@ func (e *RefusedError) Unwrap() error { return ErrRefused }
 
 // A Policy allows and denies networks. Addresses in one of Allow may be
 // reached. Of the others, those in one of Deny may not, nor those that every
-// policy denies: the host itself, its link, containers at the addresses that
-// package libcontainer chooses, and metadata services. An IPv6
-// address that stands for an IPv4 address (mapped, NAT64, 6to4 and the like)
+// policy denies: the host itself, its link, its containers, and metadata
+// services. An IPv6 address that stands for an IPv4 address (mapped, NAT64, 6to4 and the like)
 // may be reached if both may.
 type Policy struct {
 	Allow, Deny []netip.Prefix
 }
 
 // denied are the networks that every policy denies. Servers there assume that
-// only the host, its link or their own container can reach them.
+// only the host or its link can reach them.
 var denied = parse(
 	"0.0.0.0/8", "::/128", // unspecified: mostly the host
 	"127.0.0.0/8", "::1/128", // loopback
@@ -54,7 +53,6 @@ var denied = parse(
 	"fd00:ec2::254/128", "fd20:ce::254/128", "fd00:42::42/128", // the same over IPv6
 	"168.63.129.16/32", "100.100.100.200/32", "192.0.0.192/32", // those of Azure, Alibaba and Oracle elsewhere
 	"224.0.0.0/4", "ff00::/8", "255.255.255.255/32", // multicast and broadcast
-	"10.224.0.0/11",  // containers of this host: others reach only the ports that are mapped
 	"64:ff9b:1::/48", // NAT64 of the local network: nobody knows where it leads
 )
 
@@ -76,8 +74,31 @@ func (p *Policy) Check(addr netip.Addr) error {
 				return &RefusedError{addr, network}
 			}
 		}
+		if !form.Is4() {
+			continue
+		}
+		devices, err := net.InterfaceAddrs()
+		if err != nil {
+			return fmt.Errorf("nobody can tell whether %v is the address of a container: %w", addr, err)
+		}
+		if network, is := find(wires(devices), form); is {
+			return &RefusedError{addr, network}
+		}
 	}
 	return nil
+}
+
+// wires are the networks with two addresses among those of the host's devices. Package
+// libcontainer makes one for each container, and the host reaches all ports at the other
+// end. Others reach only the ports that are mapped.
+func wires(devices []net.Addr) (networks []netip.Prefix) {
+	const pair = 31
+	for _, device := range devices {
+		if prefix, err := netip.ParsePrefix(device.String()); err == nil && prefix.Addr().Is4() && prefix.Bits() == pair {
+			networks = append(networks, prefix.Masked())
+		}
+	}
+	return networks
 }
 
 func find(list []netip.Prefix, addr netip.Addr) (netip.Prefix, bool) {

@@ -3,7 +3,6 @@
 package network
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -25,17 +24,6 @@ import (
 // testID is an id that no Backend and no other run of these tests has.
 func testID() string { return fmt.Sprintf("%08x", os.Getpid()) }
 
-// The host reaches all ports at such an address, so what the daemon downloads must not.
-func TestTransfersReachNoAddressThatNewChooses(t *testing.T) {
-	var policy reach.Policy
-	last := addrOf(binary.BigEndian.Uint32(subnets.Addr().AsSlice()) | ^uint32(0)>>subnets.Bits())
-	for _, addr := range []netip.Addr{subnets.Addr(), last} {
-		if err := policy.Check(addr); !errors.Is(err, reach.ErrRefused) {
-			t.Errorf("%v: %v", addr, err)
-		}
-	}
-}
-
 // newNetwork makes a network, which is gone at the end of the test.
 func newNetwork(t *testing.T) *Network {
 	t.Helper()
@@ -50,6 +38,32 @@ func newNetwork(t *testing.T) *Network {
 		}
 	})
 	return n
+}
+
+// The host reaches all ports of a container, so what the daemon downloads must not.
+func TestTransfersReachNoContainerOfTheHost(t *testing.T) {
+	n := newNetwork(t)
+	w, err := n.wire()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.release(w, false)
+	var policy reach.Policy
+	host, inner := netip.MustParseAddr("198.51.100.2"), netip.MustParseAddr("198.51.100.3")
+	if err := policy.Check(inner); err != nil {
+		t.Errorf("before there is a container: %v", err)
+	}
+	if err := w.setAddresses(host, inner); err != nil {
+		t.Fatal(err)
+	}
+	for _, addr := range []netip.Addr{host, inner, netip.AddrFrom16(inner.As16())} {
+		if err := policy.Check(addr); !errors.Is(err, reach.ErrRefused) {
+			t.Errorf("%v: %v", addr, err)
+		}
+	}
+	if err := policy.Check(inner.Next()); err != nil {
+		t.Errorf("beside it: %v", err)
+	}
 }
 
 func TestWhatALinkHasLeftInTheTableOfConnectionsGoesWhenThereIsLittleRoom(t *testing.T) {
