@@ -53,7 +53,7 @@ func (b *Backend) watchGreed(done <-chan struct{}, ended chan<- struct{}) {
 		case <-time.After(greedPause):
 		}
 		if text, err := os.ReadFile("/proc/meminfo"); err == nil {
-			held, much, worst := scarce(string(text), b.countedForContainers)
+			held, much, worst := scarce(string(text), cachedByZFS(), b.countedForContainers)
 			r.look(time.Now(), held, much, func() int64 { return b.endGreediest(worst) })
 		}
 	}
@@ -89,8 +89,9 @@ func (r *restraint) look(now time.Time, held int64, much bool, end func() (freed
 // scarce reads in the text of /proc/meminfo how many bytes the kernel holds that it
 // cannot give back and has not counted for containers, and whether that is too much.
 // It is worst if hardly anything is left, or all of it is surely the kernel's own.
-// counted is how much it has counted for containers; that is only asked if need be.
-func scarce(meminfo string, counted func() int64) (held int64, much, worst bool) {
+// zfs is how much ZFS keeps and gives back. counted is how much the kernel has counted
+// for containers; that is only asked if need be.
+func scarce(meminfo string, zfs int64, counted func() int64) (held int64, much, worst bool) {
 	kib := map[string]int64{}
 	for line := range strings.Lines(meminfo) {
 		name, rest, _ := strings.Cut(line, ":")
@@ -105,7 +106,7 @@ func scarce(meminfo string, counted func() int64) (held int64, much, worst bool)
 	total, own := sum("MemTotal"), sum("SUnreclaim")
 	// Data in sockets and pipes is in pages that no line counts. So is what drivers and
 	// the machine below a virtual one have taken.
-	unlisted := total - sum("MemFree", "Buffers", "Cached", "SwapCached", "AnonPages", "SReclaimable", "SUnreclaim",
+	unlisted := total - zfs - sum("MemFree", "Buffers", "Cached", "SwapCached", "AnonPages", "SReclaimable", "SUnreclaim",
 		"KernelStack", "PageTables", "SecPageTables", "VmallocUsed", "Percpu", "Zswap", "Hugetlb", "Balloon")
 	share := total / scarceShare
 	if held = own + max(0, unlisted); held <= share {
@@ -115,7 +116,25 @@ func scarce(meminfo string, counted func() int64) (held int64, much, worst bool)
 	known := max(0, counted()-sum("SReclaimable", "KernelStack", "PageTables", "Percpu"))
 	held -= known
 	much = held > share
-	return held, much, much && (own-known > share || sum("MemAvailable") < total/leastAvailable)
+	return held, much, much && (own-known > share || sum("MemAvailable")+zfs < total/leastAvailable)
+}
+
+// cachedByZFS is the size of the cache of ZFS, which is in no line of /proc/meminfo and
+// may take half of the host's memory; 0 where there is no ZFS.
+func cachedByZFS() int64 {
+	text, _ := os.ReadFile("/proc/spl/kstat/zfs/arcstats")
+	return sizeOfARC(string(text))
+}
+
+// sizeOfARC reads the line "size 4 BYTES".
+func sizeOfARC(arcstats string) int64 {
+	for line := range strings.Lines(arcstats) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "size" {
+			n, _ := strconv.ParseInt(f[2], 10, 64)
+			return n
+		}
+	}
+	return 0
 }
 
 // countedForContainers is the kernel's memory that cgroups count.

@@ -201,9 +201,9 @@ func TestLocksAreCountedByProcessAndByFileIfThereAreMany(t *testing.T) {
 func TestTheKernelsMemoryIsScarceBeyondItsShareOfWhatNobodyCounts(t *testing.T) {
 	// In all, 4000 KiB, of which 500 are the kernel's in lines of their own.
 	for name, test := range map[string]struct {
-		own, unlisted, available, counted int64
-		held                              int64
-		much, worst                       bool
+		own, unlisted, available, counted, zfs int64
+		held                                   int64
+		much, worst                            bool
 	}{
 		"little":                                {own: 900, unlisted: 100, available: 100, held: 1000},
 		"much":                                  {own: 1001, available: 2000, held: 1001, much: true, worst: true},
@@ -212,17 +212,29 @@ func TestTheKernelsMemoryIsScarceBeyondItsShareOfWhatNobodyCounts(t *testing.T) 
 		"much, and other lines are containers'": {own: 1400, available: 2000, counted: 500, held: 1400, much: true, worst: true},
 		"much in no line":                       {own: 10, unlisted: 1500, available: 500, held: 1510, much: true},
 		"much in no line, and too little left":  {own: 10, unlisted: 1500, available: 499, held: 1510, much: true, worst: true},
+		"much in no line, of ZFS":               {own: 10, unlisted: 1500, available: 100, zfs: 1400, held: 110},
+		"much beside ZFS":                       {own: 10, unlisted: 2500, available: 100, zfs: 400, held: 2110, much: true},
 		"much in no line, of containers":        {own: 10, unlisted: 1500, available: 100, counted: 1500, held: 510},
 	} {
 		text := fmt.Sprintf("MemTotal:       4000 kB\nMemFree: %d kB\nMemAvailable: %d kB\nAnonPages: 100 kB\nSlab:   9999 kB\nSReclaimable: 300 kB\nPageTables: 200 kB\nSUnreclaim:   %d kB\n",
 			3400-test.own-test.unlisted, test.available, test.own)
-		held, much, worst := scarce(text, func() int64 { return test.counted << 10 })
+		held, much, worst := scarce(text, test.zfs<<10, func() int64 { return test.counted << 10 })
 		if held != test.held<<10 || much != test.much || worst != test.worst {
 			t.Errorf("%s: %d KiB are held, much: %v, worst: %v", name, held>>10, much, worst)
 		}
 	}
-	if _, much, _ := scarce("", nil); much {
+	if _, much, _ := scarce("", 0, nil); much {
 		t.Error("it is so on a host that does not say")
+	}
+}
+
+func TestTheSizeOfTheCacheOfZFSIsRead(t *testing.T) {
+	const arcstats = "13 1 0x01 123 33456 6513113 4135\nname                            type data\nhits                            4    100\nsize                            4    123456789\ncompressed_size                 4    5\n"
+	if got := sizeOfARC(arcstats); got != 123456789 {
+		t.Errorf("it is %d", got)
+	}
+	if got := sizeOfARC(""); got != 0 {
+		t.Errorf("without ZFS it is %d", got)
 	}
 }
 
