@@ -271,9 +271,7 @@ func TestPeopleWorkInRealContainers(t *testing.T) {
 
 	// The daemon dies in the middle.
 	session = long("blog", "36002")
-	if !left(t, "36002") {
-		t.Error("what runs in a container cannot be found")
-	}
+	eventually(t, "what runs in the container is found", func() (bool, error) { return left(t, "36002"), nil })
 	f.cells["cell-1"].kill()
 	session.ends("the cell was killed", 5)
 	session.says("the connection was cut off")
