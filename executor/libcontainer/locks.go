@@ -16,8 +16,9 @@ import (
 // not look at all of them: while they are listed, nobody on the host gets a lock.
 
 const (
-	// sampledLocks is how many of the host's locks are looked at, the newest first. It
-	// takes a millisecond.
+	// sampledLocks is how many of the host's locks are looked at, which takes a
+	// millisecond. The kernel lists them processor by processor, and on each the
+	// newest first.
 	sampledLocks = 4000
 	// manyLocks of those are more than a program takes that has a few files.
 	manyLocks = 100
