@@ -71,21 +71,19 @@ func (g *Cgroup) KillDescent(id uint32) error {
 
 // hunt looks until no hunt is left.
 func (g *Cgroup) hunt() {
-	runtime.LockOSThread() // for the time that a look takes
-	defer runtime.UnlockOSThread()
 	for {
 		g.hunts.mu.Lock()
-		all := slices.Clone(g.hunts.all)
-		g.hunts.looking = len(all) > 0
-		next := g.hunts.earned.Add(-lookShare * lookBurst)
+		g.hunts.looking = len(g.hunts.all) > 0
+		looking, next := g.hunts.looking, g.hunts.earned.Add(-lookShare*lookBurst)
 		g.hunts.mu.Unlock()
-		if len(all) == 0 {
+		if !looking {
 			return
 		}
 		time.Sleep(time.Until(next))
-		before := threadTime()
-		over := g.look(all)
-		took := threadTime() - before
+		g.hunts.mu.Lock()
+		all := slices.Clone(g.hunts.all) // and those that have begun meanwhile
+		g.hunts.mu.Unlock()
+		over, took := g.timedLook(all)
 		g.hunts.mu.Lock()
 		if now := time.Now(); g.hunts.earned.Before(now) {
 			g.hunts.earned = now
@@ -97,6 +95,15 @@ func (g *Cgroup) hunt() {
 			close(h.over)
 		}
 	}
+}
+
+// timedLook is look, and says how much processor time that took.
+func (g *Cgroup) timedLook(all []*hunt) (over []*hunt, took time.Duration) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	before := threadTime()
+	over = g.look(all)
+	return over, threadTime() - before
 }
 
 // threadTime is the processor time of this thread.
