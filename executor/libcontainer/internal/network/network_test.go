@@ -40,14 +40,25 @@ func newNetwork(t *testing.T) *Network {
 	return n
 }
 
-// The host reaches all ports of a container, so what the daemon downloads must not.
-func TestTransfersReachNoContainerOfTheHost(t *testing.T) {
+// looseWire makes a wire of a network of its own, without addresses.
+func looseWire(t *testing.T) *wire {
+	t.Helper()
 	n := newNetwork(t)
 	w, err := n.wire()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer n.release(w, false)
+	t.Cleanup(func() {
+		if err := n.release(w, false); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+// The host reaches all ports of a container, so what the daemon downloads must not.
+func TestTransfersReachNoContainerOfTheHost(t *testing.T) {
+	w := looseWire(t)
 	var policy reach.Policy
 	host, inner := netip.MustParseAddr("198.51.100.2"), netip.MustParseAddr("198.51.100.3")
 	if err := policy.Check(inner); err != nil {

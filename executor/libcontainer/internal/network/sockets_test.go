@@ -54,12 +54,7 @@ func TestSocketsAreOnlyKnownAsListedIfTheKernelListsTCPAndUDP(t *testing.T) {
 
 // A namespace in which nobody has a socket holds nothing, even if others do.
 func TestWhatWaitsInSocketsIsThatOfOneNetwork(t *testing.T) {
-	n := newNetwork(t)
-	w, err := n.wire()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer n.release(w, false)
+	w := looseWire(t)
 	held := func() int64 {
 		t.Helper()
 		sockets, err := SocketsIn(w.ns)

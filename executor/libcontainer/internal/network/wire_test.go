@@ -57,12 +57,7 @@ func TestNoMoreNetworksWaitThanMayAndNoneWhenTheNetworkIsClosed(t *testing.T) {
 // udev gives a device another hardware address if the kernel has chosen it. The other end
 // of the wire would not learn of that.
 func TestUdevKeepsTheHardwareAddressOfAWire(t *testing.T) {
-	n := newNetwork(t)
-	w, err := n.wire()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer n.release(w, false)
+	w := looseWire(t)
 	const chosen = "3" // NET_ADDR_SET; 1 is NET_ADDR_RANDOM
 	text, err := os.ReadFile("/sys/class/net/" + w.name + "/addr_assign_type")
 	if err != nil || strings.TrimSpace(string(text)) != chosen {
@@ -122,16 +117,11 @@ func TestDevicesOfAnEarlierDaemonAreRemoved(t *testing.T) {
 
 // The kernel has one table for the whole host, with 1024 places unless it is set higher.
 func TestAContainerThatCallsAllAddressesOnItsWireKeepsNoPlaceAmongTheNeighboursOfTheHost(t *testing.T) {
-	n := newNetwork(t)
-	w, err := n.wire()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer n.release(w, false)
+	w := looseWire(t)
 	if err := w.setAddresses(netip.MustParseAddr("198.51.100.0"), netip.MustParseAddr("198.51.100.1")); err != nil {
 		t.Fatal(err)
 	}
-	err = InNamespace(w.ns, func() error {
+	err := InNamespace(w.ns, func() error {
 		socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
 			return err
