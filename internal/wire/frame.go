@@ -36,7 +36,7 @@ const (
 )
 
 // A side takes at most 2,000 frames per second of a session, after a burst of as many,
-// where one longer than a piece counts as several. Most cost their sender nothing:
+// where one of a piece or more counts as several. Most cost their sender nothing:
 // windows bound only streams, and the cell's pace only what passes on.
 const (
 	frameEvery = time.Second / 2000
