@@ -112,11 +112,14 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, p
 	}
 	if r.CacheKey == "" { // which only archives do without, and they are files
 		v, err := fetch(nil)
+		if err == nil && !disk.completed() {
+			os.Remove(v.path)
+			err = ErrBusy
+		}
 		if err != nil {
 			disk.end()
 			return nil, err
 		}
-		disk.completed()
 		return &Lease{Path: v.path, release: func() {
 			os.Remove(v.path)
 			disk.end()

@@ -59,11 +59,13 @@ func (p *part) end() {
 	p.of.remove(p)
 }
 
-// completed is for when all of it has been stored.
-func (p *part) completed() {
+// completed is for when all of it has been stored. It is false if the transfer has
+// given way before.
+func (p *part) completed() bool {
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
 	p.complete = true
+	return p.of.parts[p]
 }
 
 func (p *progress) remove(n *part) {
