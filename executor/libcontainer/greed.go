@@ -42,19 +42,25 @@ const (
 	leastRestraint, mostRestraint = 5 * time.Second, 10 * time.Minute
 )
 
-// watchGreed ends greedy containers until done is closed. It closes ended at its end.
-func (b *Backend) watchGreed(done <-chan struct{}, ended chan<- struct{}) {
+// watchMemory ends greedy containers, and those in storms, until done is closed. It
+// closes ended at its end.
+func (b *Backend) watchMemory(done <-chan struct{}, ended chan<- struct{}) {
 	defer close(ended)
 	var r restraint
+	var s storm
+	storms := time.NewTicker(stormPause)
+	defer storms.Stop()
 	for {
 		select {
 		case <-done:
 			return
+		case <-storms.C:
+			b.endStorms(&s)
 		case <-time.After(greedPause):
-		}
-		if text, err := os.ReadFile("/proc/meminfo"); err == nil {
-			held, much, worst := scarce(string(text), cachedByZFS(), b.countedForContainers)
-			r.look(time.Now(), held, much, func() int64 { return b.endGreediest(worst) })
+			if text, err := os.ReadFile("/proc/meminfo"); err == nil {
+				held, much, worst := scarce(string(text), cachedByZFS(), b.countedForContainers)
+				r.look(time.Now(), held, much, func() int64 { return b.endGreediest(worst) })
+			}
 		}
 	}
 }
@@ -139,18 +145,23 @@ func sizeOfARC(arcstats string) int64 {
 
 // countedForContainers is the kernel's memory that cgroups count.
 func (b *Backend) countedForContainers() (bytes int64) {
-	var made []*container
+	for _, c := range b.made() { // nobody waits for these reads, each of which may take a millisecond
+		bytes += c.cgroup.KernelMemory()
+	}
+	return bytes
+}
+
+// made are the containers that have been created and not yet forgotten.
+func (b *Backend) made() []*container {
 	b.mu.Lock()
+	defer b.mu.Unlock()
+	made := make([]*container, 0, len(b.containers))
 	for _, c := range b.containers {
 		if c.made {
 			made = append(made, c)
 		}
 	}
-	b.mu.Unlock()
-	for _, c := range made { // nobody waits for these reads, each of which may take a millisecond
-		bytes += c.cgroup.KernelMemory()
-	}
-	return bytes
+	return made
 }
 
 // unlimitedGreed is what a container without a memory limit may hold.
@@ -165,13 +176,9 @@ func (b *Backend) endGreediest(worst bool) (freed int64) {
 		held, beyond int64
 	}
 	var suspects []suspect
-	b.mu.Lock()
-	for _, c := range b.containers {
-		if c.made {
-			suspects = append(suspects, suspect{c: c})
-		}
+	for _, c := range b.made() {
+		suspects = append(suspects, suspect{c: c})
 	}
-	b.mu.Unlock()
 	var locks lockSample
 	if worst {
 		locks = sampleLocks()
