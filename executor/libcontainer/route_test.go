@@ -62,7 +62,7 @@ func TestWhereNothingRoutesProbeAndCreateSayWhatToDo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const why = "the host cannot be made to route: open /proc/sys/net/ipv4/ip_forward: read-only file system; set net.ipv4.ip_forward=1 with /proc/sys writable, or Options.HostNetwork"
+	const why = "the host cannot be made to route: open /proc/sys/net/ipv4/ip_forward: read-only file system; make /proc/sys writable, or: sysctl net.ipv4.ip_forward=1"
 	want := fmt.Sprintf("%s: %s\n%s: %s\nunsupported true: container \"a\": not supported here: %s: %s\nleft []\n", executor.FeatureOwnNetwork, why, executor.FeatureEgressRules, why, executor.FeatureOwnNetwork, why)
 	if string(out) != want {
 		t.Errorf("it says\n%s, want\n%s", out, want)

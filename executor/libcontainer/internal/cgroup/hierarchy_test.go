@@ -240,11 +240,11 @@ func TestTheLimitsOfAContainerAreThoseOfV2(t *testing.T) {
 }
 
 func TestWhatCgroupsLackIsSaidWithWhatToDo(t *testing.T) {
-	const (
-		notMounted = " is not mounted; mount cgroups (v2 preferred)"
-		notThere   = " is not available in ROOT; enable it in cgroup.subtree_control of the parent, and with cgroup_enable= if the kernel has it off"
-	)
+	const notThere = " is not available in ROOT; enable it in cgroup.subtree_control of the parent, and with cgroup_enable= if the kernel has it off"
 	lacks := func(controller, why string) string { return "the cgroup controller " + controller + why }
+	notMounted := func(controller string) string {
+		return lacks(controller, strings.ReplaceAll(" is not mounted; boot with cgroup v2, or: mkdir ROOT/NAME && mount -t cgroup -o NAME none ROOT/NAME", "NAME", controller))
+	}
 	allOfV1 := map[string]string{"memory/memory.memsw.limit_in_bytes": "", "cpu/": "", "pids/": "", "devices/": ""}
 	but := func(files map[string]string, without string, with ...string) map[string]string {
 		changed := make(map[string]string)
@@ -282,12 +282,12 @@ func TestWhatCgroupsLackIsSaidWithWhatToDo(t *testing.T) {
 		{"v1", allOfV1, Features{Swap: true}},
 		{"v1 with v2 beside it", but(allOfV1, "", "unified/"+controllersFile, "\n"), Features{Swap: true}},
 		{"v1 that cannot limit swap", but(allOfV1, "memory/memory.memsw.limit_in_bytes", "memory/", ""), Features{}},
-		{"v1 without pids", but(allOfV1, "pids/"), Features{Swap: true, PIDs: lacks("pids", notMounted)}},
-		{"v1 without memory", but(allOfV1, "memory/memory.memsw.limit_in_bytes"), Features{Memory: lacks("memory", notMounted)}},
+		{"v1 without pids", but(allOfV1, "pids/"), Features{Swap: true, PIDs: notMounted("pids")}},
+		{"v1 without memory", but(allOfV1, "memory/memory.memsw.limit_in_bytes"), Features{Memory: notMounted("memory")}},
 		{"v1 with memory in v2", but(allOfV1, "memory/memory.memsw.limit_in_bytes", "unified/"+controllersFile, "hugetlb memory\n"),
 			Features{Memory: lacks("memory", " is in the v2 hierarchy ROOT/unified while others are in v1; mount all in one version")}},
-		{"v1 without devices", but(allOfV1, "devices/"), Features{Swap: true, Fatal: lacks("devices", notMounted)}},
-		{"nothing", nil, Features{Memory: lacks("memory", notMounted), CPU: lacks("cpu", notMounted), PIDs: lacks("pids", notMounted), Fatal: lacks("devices", notMounted)}},
+		{"v1 without devices", but(allOfV1, "devices/"), Features{Swap: true, Fatal: notMounted("devices")}},
+		{"nothing", nil, Features{Memory: notMounted("memory"), CPU: notMounted("cpu"), PIDs: notMounted("pids"), Fatal: notMounted("devices")}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			root := tree(t, test.files)

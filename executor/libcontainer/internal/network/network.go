@@ -119,7 +119,7 @@ func New(id string, subnet netip.Prefix, share uint32) (_ *Network, err error) {
 	n := &Network{prefix: "dg" + id, subnet: subnet.Masked(), taken: make(map[uint32]bool)}
 	if !subnet.IsValid() {
 		if n.subnet, n.claim, err = freeSubnet(id); err != nil {
-			return nil, fmt.Errorf("no addresses for containers: %w; set Options.Subnet or Options.HostNetwork", err)
+			return nil, fmt.Errorf("no addresses for containers: %w; name a free network (--subnet of the rep, Options.Subnet)", err)
 		}
 	}
 	defer func() {
@@ -139,7 +139,7 @@ func New(id string, subnet netip.Prefix, share uint32) (_ *Network, err error) {
 		n.firewall, err = newFirewall(id, n.prefix, n.subnet, 0)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("nftables cannot be used: %w; load the kernel module nf_tables or set Options.HostNetwork", err)
+		return nil, fmt.Errorf("nftables cannot be used: %w; load the kernel module: modprobe nf_tables, or embed the backend with Options.HostNetwork", err)
 	}
 	return n, nil
 }
@@ -171,10 +171,10 @@ func route(sysctl string) error {
 		err = os.WriteFile(forward, []byte("1"), 0)
 	}
 	if err != nil {
-		return fmt.Errorf("the host cannot be made to route: %w; set net.ipv4.ip_forward=1 with %s writable, or Options.HostNetwork", err, sysctl)
+		return fmt.Errorf("the host cannot be made to route: %w; make %s writable, or: sysctl net.ipv4.ip_forward=1", err, sysctl)
 	}
 	if err := unix.Access(forward, unix.W_OK); err != nil {
-		return fmt.Errorf("networks of containers cannot be set up, as parameters of the kernel cannot be set: %w; mount %s writable or set Options.HostNetwork", err, sysctl)
+		return fmt.Errorf("networks of containers cannot be set up, as parameters of the kernel cannot be set: %w; make %s writable, or embed the backend with Options.HostNetwork", err, sysctl)
 	}
 	return nil
 }

@@ -184,7 +184,7 @@ func readOnly(t *testing.T, dir string) {
 func TestAHostThatDoesNotRouteIsMadeToOrSaysWhatToDo(t *testing.T) {
 	const (
 		forward = "net/ipv4/ip_forward"
-		advice  = "; set net.ipv4.ip_forward=1 with SYSCTL writable, or Options.HostNetwork"
+		advice  = "; make SYSCTL writable, or: sysctl net.ipv4.ip_forward=1"
 	)
 	for _, test := range []struct {
 		name     string
@@ -199,7 +199,7 @@ func TestAHostThatDoesNotRouteIsMadeToOrSaysWhatToDo(t *testing.T) {
 		{name: "it does not and cannot be made to", files: map[string]string{forward: "0\n"}, readOnly: true, want: "0\n",
 			err: "the host cannot be made to route: open SYSCTL/net/ipv4/ip_forward: read-only file system" + advice},
 		{name: "it routes but nothing can be set", files: map[string]string{forward: "1\n"}, readOnly: true, want: "1\n",
-			err: "networks of containers cannot be set up, as parameters of the kernel cannot be set: read-only file system; mount SYSCTL writable or set Options.HostNetwork"},
+			err: "networks of containers cannot be set up, as parameters of the kernel cannot be set: read-only file system; make SYSCTL writable, or embed the backend with Options.HostNetwork"},
 		{name: "there is no such parameter", files: map[string]string{"net/ipv4/": ""},
 			err: "the host cannot be made to route: open SYSCTL/net/ipv4/ip_forward: no such file or directory" + advice},
 		{name: "the parameter is a directory", files: map[string]string{forward + "/": ""},
