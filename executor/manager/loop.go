@@ -66,6 +66,7 @@ type job struct {
 	sharer    string // has the place: the container, or a volume driver
 	work      func(context.Context) (outcome func())
 	due       time.Time // in virtual time, once it has its place in the pool
+	waited    bool      // there was no room for it
 	placed    bool
 	since     time.Time // when it got its place
 	late      bool      // it has given its place up, and goes on
@@ -148,7 +149,7 @@ func (m *Manager) mayBeLate(p pool) bool {
 type loop struct {
 	timers   timers
 	sequence int64
-	jobs     []*job        // in the order in which they came
+	jobs     []*job        // in the order in which they came, but for those that yield
 	running  [pools][]*job // those with a place, the first one longest
 	late     [pools]int    // how many go on without
 	shares   map[share]int // how many of both one sharer has
@@ -282,13 +283,36 @@ func (m *Manager) leave(j *job) {
 	}
 }
 
+// yield puts the jobs of one pool and sharer behind those of all others, because j, which
+// is another of them, gets its place. So the sharers take turns, and a tenant who makes
+// thousands of jobs, as checks with hardly an answer, does not keep others waiting until
+// all of his have had their places.
+func yield(j *job, line []*job) {
+	var own []*job
+	others := 0
+	for _, next := range line {
+		if next.pool == j.pool && next.sharer == j.sharer {
+			own = append(own, next)
+			continue
+		}
+		line[others] = next
+		others++
+	}
+	copy(line[others:], own)
+}
+
 // take removes and returns the first job that may be carried out now, or nil.
 // A cancelled job needs no place: it ends at once.
 func (m *Manager) take(delays bool) *job {
 	now := m.options.Now()
 	m.relieve(now)
 	for i, j := range m.loop.jobs {
-		if !j.placed && (j.cancelled || m.room(j)) {
+		if !j.placed && !j.cancelled && !m.room(j) {
+			j.waited = true
+		} else if !j.placed {
+			if j.waited {
+				yield(j, m.loop.jobs[i+1:])
+			}
 			j.placed, j.since = true, now
 			m.loop.running[j.pool] = append(m.loop.running[j.pool], j)
 			m.loop.shares[share{j.pool, j.sharer}]++

@@ -242,6 +242,33 @@ func TestContainersWhoseJobsDoNotEndHoldUpNoOther(t *testing.T) {
 	}
 }
 
+// A tenant whose jobs take no longer than a turn keeps their places. So those who share a
+// pool take turns, however many jobs each of them has.
+func TestContainersWithManyJobsKeepNoOtherWaitingUntilAllAreDone(t *testing.T) {
+	const tenants, each, turn = 40, 30, time.Second
+	checks := func(n int) *executor.CheckDefinition {
+		return &executor.CheckDefinition{Checks: slices.Repeat([]executor.Check{{TCP: &executor.TCPCheck{Port: 8080}}}, n)}
+	}
+	c := newCell(t, func(o *manager.Options) {
+		o.Capacity, o.DefaultMaxPIDs = manager.Capacity{MemoryMB: 1 << 20, DiskMB: 1 << 20, Containers: tenants + 1}, 10
+		o.Delay = func(j manager.Job) time.Duration {
+			if j.GUID != "neighbour" && j.Kind == manager.JobProbe {
+				return turn
+			}
+			return 0
+		}
+	})
+	for i := range tenants {
+		c.launch(fmt.Sprint("hostile-", i), with(work(do("wait forever")), func(w *manager.Work) { w.Check, w.Ports = checks(each), []uint16{8080} }))
+	}
+	c.advance(5 * turn)
+	c.launch("neighbour", with(work(do("serve 8080 200", "wait forever")), func(w *manager.Work) { w.Check, w.Ports = checks(1), []uint16{8080} }))
+	c.advance(2 * turn)
+	if got, ok := c.Get("neighbour"); !ok || got.State != executor.Running {
+		t.Errorf("it is %v", got.State)
+	}
+}
+
 // What runs on a file system of a tenant's own server, such as a volume, does not die
 // while that server does not answer.
 func TestContainersThatCannotBeRemovedHoldUpNoOther(t *testing.T) {

@@ -223,16 +223,30 @@ func (l *layering) link(target string, dir *tenant.Root, at string) error {
 	return os.NewSyscallError("linkat", unix.Linkat(int(source.Fd()), "", int(parent.Fd()), path.Base(at), unix.AT_EMPTY_PATH))
 }
 
-// empty removes all that a directory holds.
+// empty removes all that a directory holds. It ends with ctx. A layer may have put a
+// million names there, so few of them are in memory at a time.
 func empty(ctx context.Context, root *tenant.Root, name string) error {
 	dir, err := root.Open(name, unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
-	names, err := dir.Readdirnames(-1)
-	dir.Close()
-	for _, inside := range names {
-		err = errors.Join(err, root.RemoveAll(ctx, path.Join(name, inside)))
+	defer dir.Close()
+	const chunk = 1024
+	for {
+		names, err := dir.Readdirnames(chunk)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, inside := range names {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := root.RemoveAll(ctx, path.Join(name, inside)); err != nil {
+				return err
+			}
+		}
 	}
-	return err
 }

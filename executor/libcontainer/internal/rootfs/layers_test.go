@@ -6,11 +6,13 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -121,6 +123,72 @@ func TestAnOwnerThatNoFileCanHaveIsRefused(t *testing.T) {
 				t.Errorf("a %s of %d is there: %v, %v", name, uid, left, err)
 			}
 		}
+	}
+}
+
+// An attentive context counts how often it is asked whether it is over, and is over
+// after the limit.
+type attentive struct {
+	context.Context
+	asked, limit int
+	each         func()
+}
+
+func (a *attentive) Err() error {
+	if a.each(); a.asked == a.limit {
+		return context.Canceled
+	}
+	a.asked++
+	return nil
+}
+
+func TestALayerThatEmptiesALargeDirectoryEndsWithItsContextAndHoldsFewNames(t *testing.T) {
+	const files, removed, most = 8192, 2000, 1 << 20
+	dir := t.TempDir()
+	for i := range files {
+		if err := os.Mkdir(filepath.Join(dir, fmt.Sprintf("%0250d", i)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l, err := newLayering(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.root.Close()
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before, held := heap(), uint64(0)
+	ctx := &attentive{Context: t.Context(), limit: removed}
+	ctx.each = func() {
+		if ctx.asked == removed/2 {
+			held = max(heap(), before) - before
+		}
+	}
+	root, _, err := Deepest(l.root, ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := empty(ctx, root, "."); !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
+	}
+	left, err := os.ReadDir(dir)
+	if err != nil || len(left) != files-removed {
+		t.Errorf("%d directories are left, %v, want %d", len(left), err, files-removed)
+	}
+	if held > most {
+		t.Errorf("it held %d bytes meanwhile, want at most %d", held, most)
+	}
+	ctx.limit = -1
+	if err := empty(ctx, root, "."); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%d directories are left, %v", len(left), err)
 	}
 }
 
