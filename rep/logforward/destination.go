@@ -40,33 +40,56 @@ type destination struct {
 	failing bool
 
 	mu      sync.Mutex
-	waiting []line
-	of      map[*labels]int // how many lines wait that have them
-	bytes   int64           // of the lines, and of all labels once
-	dropped int64           // since a line has said so
+	waiting []*queue          // none is empty
+	by      map[string]*queue // the same, by container
+	lines   int64             // of all queues
+	came    int64             // how many lines have come
+	of      map[*labels]int   // how many lines wait that have them
+	bytes   int64             // of the lines, and of all labels once
+	dropped int64             // since a line has said so
+}
+
+// A queue has the lines of one container that wait.
+type queue struct {
+	lines []line
+	bytes int64 // as in destination
+	at    int   // in destination.waiting
 }
 
 // A line is one that waits. All lines of one source share their labels.
 type line struct {
 	at     time.Time
+	guid   string // of the container
 	stream manager.Stream
 	text   []byte
 	labels *labels
+	number int64 // among those that have come
 }
 
 func (l *line) cost() int64 { return int64(len(l.text)) + lineCost }
 
-// add takes a line, and drops the oldest ones to make room.
+// add takes a line, and drops others to make room.
 func (d *destination) add(l line) {
 	d.mu.Lock()
-	d.waiting = append(d.waiting, l)
-	d.bytes += l.cost()
-	if d.of[l.labels]++; d.of[l.labels] == 1 {
-		d.bytes += l.labels.bytes
+	d.came++
+	l.number = d.came
+	q := d.by[l.guid]
+	if q == nil {
+		q = &queue{at: len(d.waiting)}
+		d.waiting, d.by[l.guid] = append(d.waiting, q), q
 	}
+	q.lines = append(q.lines, l)
+	d.lines++
+	cost := l.cost()
+	if d.of[l.labels]++; d.of[l.labels] == 1 {
+		cost += l.labels.bytes
+	}
+	q.bytes += cost
+	d.bytes += cost
 	dropped := int64(0)
 	for d.bytes > d.forwarder.o.BufferBytes {
-		d.pop()
+		// There is one, because not all have less than the average.
+		d.pop(d.oldest(d.bytes / int64(2*len(d.waiting))))
 		dropped++
 	}
 	d.dropped += dropped
@@ -80,14 +103,37 @@ func (d *destination) add(l line) {
 	}
 }
 
-// pop removes the oldest line, with the lock.
-func (d *destination) pop() (l line) {
-	l, d.waiting[0] = d.waiting[0], l // its memory is free before the slice's is
-	d.waiting = d.waiting[1:]
-	d.bytes -= l.cost()
+// oldest returns the queue with the oldest line, with the lock. It leaves out those that
+// have fewer bytes. Where lines are dropped, these are half the average: a container that
+// floods the destination loses its own lines, not those of others.
+func (d *destination) oldest(bytes int64) (found *queue) {
+	for _, q := range d.waiting {
+		if q.bytes >= bytes && (found == nil || q.lines[0].number < found.lines[0].number) {
+			found = q
+		}
+	}
+	return found
+}
+
+// pop removes the oldest line of a queue, with the lock.
+func (d *destination) pop(q *queue) (l line) {
+	l, q.lines[0] = q.lines[0], l // its memory is free before the slice's is
+	q.lines = q.lines[1:]
+	d.lines--
+	cost := l.cost()
 	if d.of[l.labels]--; d.of[l.labels] == 0 {
-		d.bytes -= l.labels.bytes
+		cost += l.labels.bytes
 		delete(d.of, l.labels)
+	}
+	q.bytes -= cost
+	d.bytes -= cost
+	if len(q.lines) == 0 {
+		end := len(d.waiting) - 1
+		last := d.waiting[end]
+		d.waiting[q.at], last.at = last, q.at
+		d.waiting[end] = nil
+		d.waiting = d.waiting[:end]
+		delete(d.by, l.guid)
 	}
 	return l
 }
@@ -107,7 +153,7 @@ type batch struct {
 func (d *destination) take() batch {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if len(d.waiting) == 0 {
+	if d.lines == 0 {
 		return batch{}
 	}
 	f := d.forwarder
@@ -119,8 +165,8 @@ func (d *destination) take() batch {
 		})
 		d.dropped = 0
 	}
-	for size := int64(0); len(d.waiting) > 0 && b.lines < maxBatch && size < maxBatchBytes; b.lines++ {
-		l := d.pop()
+	for size := int64(0); d.lines > 0 && b.lines < maxBatch && size < maxBatchBytes; b.lines++ {
+		l := d.pop(d.oldest(0))
 		size += l.cost()
 		labels := l.labels.LogLabels
 		labels.Stream = string(l.stream)
@@ -248,5 +294,5 @@ func (d *destination) wait(ctx, late context.Context, pause time.Duration) bool 
 func (d *destination) size() int64 {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return int64(len(d.waiting))
+	return d.lines
 }

@@ -128,7 +128,7 @@ func New(o Options) (*Forwarder, error) {
 	}
 	f := &Forwarder{o: o}
 	for _, d := range o.Destinations {
-		f.destinations = append(f.destinations, &destination{Destination: d, forwarder: f, news: make(chan struct{}, 1), of: make(map[*labels]int)})
+		f.destinations = append(f.destinations, &destination{Destination: d, forwarder: f, news: make(chan struct{}, 1), by: make(map[string]*queue), of: make(map[*labels]int)})
 	}
 	return f, nil
 }
@@ -136,7 +136,7 @@ func New(o Options) (*Forwarder, error) {
 // Line takes a line for all destinations. It never waits for one. It is for
 // manager.Options.LogSink.
 func (f *Forwarder) Line(l manager.LogLine) {
-	waits := line{l.Time, l.Stream, l.Text, f.labels.of(&l)}
+	waits := line{at: l.Time, guid: l.GUID, stream: l.Stream, text: l.Text, labels: f.labels.of(&l)}
 	for _, d := range f.destinations {
 		d.add(waits)
 	}

@@ -249,6 +249,42 @@ func TestADestinationThatWasAwayGetsTheNewestLinesAndHowManyItMissed(t *testing.
 	})
 }
 
+func TestAContainerThatFloodsADestinationLosesItsOwnLines(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
+		s := &sink{answer: away}
+		w := run(t, 100*210, map[string]*sink{"one": s})
+		w.lines("first")
+		synctest.Wait() // it is being sent, and so not in the buffer
+		write := func(guid, text string) {
+			w.Line(manager.LogLine{GUID: guid, Stream: manager.Stdout, Text: []byte(text)})
+		}
+		var own []string
+		for i := range 10 {
+			own = append(own, fmt.Sprint("own ", i))
+			write("quiet", own[i])
+			for range 1000 {
+				write("flood-1", "more")
+				write("flood-2", "more")
+			}
+		}
+		s.answers(nil)
+		time.Sleep(time.Minute)
+		w.end()
+		var got []string
+		for _, text := range s.texts() {
+			if strings.HasPrefix(text, "own") {
+				got = append(got, text)
+			}
+		}
+		if !slices.Equal(got, own) {
+			t.Errorf("of a container that writes little came %q", got)
+		}
+		if n := len(s.texts()); n < 90 || n > 110 {
+			t.Errorf("%d lines came, want about as many as fit", n)
+		}
+	})
+}
+
 func TestADestinationThatHangsHoldsUpNobody(t *testing.T) {
 	testenv.Bubble(t, func(t *testing.T) {
 		hangs := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
