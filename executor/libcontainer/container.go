@@ -80,9 +80,12 @@ type container struct {
 	greedy    time.Time      // when endForMemory has ended its processes; zero if never
 	draining  sync.WaitGroup // of the ends that are being reported
 
-	strange  map[uint64]bool // sockets of other networks, and such that are not bound, at the last call of uncounted
-	waited   int64           // descriptors that waited in sockets at the last call of uncounted
-	oomKills int64           // processes that were killed for lack of memory, at the last call of endStorms
+	strange map[uint64]bool // sockets of other networks, and such that are not bound, at the last call of uncounted
+	waited  int64           // descriptors that waited in sockets at the last call of uncounted
+
+	// At the last call of endStorms: processes that were killed for lack of memory, and
+	// threads that waited for that.
+	oomKills, queued int64
 }
 
 // Create implements [executor.ContainerBackend].

@@ -3,6 +3,7 @@
 package libcontainer
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -42,18 +43,34 @@ func TestAStormIsWhatLastsAndItsWorstEnd(t *testing.T) {
 // storms forks without end, in processes of 4 MB, for a minute.
 const storms = `perl -e '$end = time + 60; $first = $$; while (time < $end) { $x = "x" x 4_000_000 if $$ != $first; fork; 1 while waitpid(-1, 1) > 0; select undef, undef, undef, .01 }'`
 
-func TestAContainerThatForksAtItsMemoryLimitWithoutEndIsEnded(t *testing.T) {
-	f := newFixture(t)
-	neighbour, _ := f.create(size(32))
-	n := f.as("nobody", neighbour, hog+"; "+hog+"; trap 'echo still here; exit' TERM; echo ready; while :; do sleep .1; done")
-	n.says("ready")
-	guid, _ := f.create(size(64))
-	r := f.as("nobody", guid, storms+"; exit 3")
-	if end := r.end(); !end.OutOfMemory || end.Signal != int(unix.SIGKILL) {
-		t.Errorf("it ended as %+v, and not for lack of memory as a whole", end)
+// queues takes memory and gives it back in 400 processes for a minute. Together they have
+// too little, but most often there is room again when the kernel looks for one to kill.
+// They begin once all are there.
+var queues = fmt.Sprintf(`perl -e 'open Z, "/dev/zero"; $end = time + 60; pipe R, W; for (1 .. 400) { next if fork; close W; sysread R, $x, 1; while (time < $end) { $p = syscall %d, 0, 800_000, 3, 0x22, -1, 0; syscall %d, fileno Z, $p, 800_000; select undef, undef, undef, .02; syscall %d, $p, 800_000 } exit }'; sleep 60`,
+	unix.SYS_MMAP, unix.SYS_READ, unix.SYS_MUNMAP)
+
+func TestAContainerThatKeepsTheKernelAtItsMemoryLimitIsEnded(t *testing.T) {
+	for _, test := range []struct {
+		name, script string
+		memory       int64
+	}{
+		{"by processes that fork without end", storms, 64},
+		{"by processes that wait", queues, 256},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			f := newFixture(t)
+			neighbour, _ := f.create(size(32))
+			n := f.as("nobody", neighbour, hog+"; "+hog+"; trap 'echo still here; exit' TERM; echo ready; while :; do sleep .1; done")
+			n.says("ready")
+			guid, _ := f.create(size(test.memory), func(c *executor.ContainerSpec) { c.Resources.MaxPIDs = 500 })
+			r := f.as("nobody", guid, test.script+"; exit 3")
+			if end := r.end(); !end.OutOfMemory || end.Signal != int(unix.SIGKILL) {
+				t.Errorf("it ended as %+v, and not for lack of memory as a whole", end)
+			}
+			if err := n.Signal(executor.Terminate); err != nil {
+				t.Errorf("its neighbour, which has lost two processes: %v", err)
+			}
+			n.says("still here")
+		})
 	}
-	if err := n.Signal(executor.Terminate); err != nil {
-		t.Errorf("its neighbour, which has lost two processes: %v", err)
-	}
-	n.says("still here")
 }

@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/opencontainers/cgroups"
@@ -99,11 +101,26 @@ func (g *Cgroup) Remove() error { return g.manager.Destroy() }
 // is known.
 func (g *Cgroup) OOMKills() int64 { return max(0, g.read(g.version.oomKills)) }
 
+// Memory is how many bytes count towards the limit of the container, with those that the
+// kernel can take back: 0 if that is not known.
+func (g *Cgroup) Memory() int64 { return max(0, g.read(g.version.memory)) }
+
 // Processes are the numbers of the container's processes on the host, as far as they
 // can be read.
 func (g *Cgroup) Processes() []int {
 	pids, _ := cgroups.GetAllPids(g.processes())
 	return pids
+}
+
+// Threads are the numbers of the threads of these processes, as far as they can be read.
+func (g *Cgroup) Threads() (ids []int) {
+	text, _ := os.ReadFile(g.path(g.version.threads))
+	for id := range strings.FieldsSeq(string(text)) {
+		if n, err := strconv.Atoi(id); err == nil && n > 0 { // 0 is one of another pid namespace
+			ids = append(ids, n)
+		}
+	}
+	return ids
 }
 
 // PIDs is the number of processes and threads.

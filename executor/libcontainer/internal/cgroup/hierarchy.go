@@ -26,6 +26,7 @@ type version struct {
 	memory, kernelMemory, cache, memoryLimit, swapLimit, socketLimit, oomKills control
 
 	pids, pidsLimit control
+	threads         control // a list of numbers
 
 	cpu     control
 	cpuUnit time.Duration
@@ -50,6 +51,7 @@ var (
 		oomKills:     control{"memory", "memory.oom_control", "oom_kill"},
 		pids:         control{"pids", "pids.current", ""},
 		pidsLimit:    control{"pids", "pids.max", ""},
+		threads:      control{"pids", "tasks", ""},
 		cpu:          control{"cpuacct", "cpuacct.usage", ""},
 		cpuUnit:      time.Nanosecond,
 		owner:        "devices",
@@ -62,6 +64,7 @@ var (
 		oomKills:     control{"", "memory.events", "oom_kill"},
 		pids:         control{"", "pids.current", ""},
 		pidsLimit:    control{"", "pids.max", ""},
+		threads:      control{"", "cgroup.threads", ""},
 		cpu:          control{"", "cpu.stat", "usage_usec"},
 		cpuUnit:      time.Microsecond,
 	}

@@ -142,6 +142,9 @@ func TestACgroupIsReadAsItsVersionWritesIt(t *testing.T) {
 				if got := g.Usage(); got != test.want {
 					t.Errorf("it uses %+v, want %+v", got, test.want)
 				}
+				if got := g.Memory(); got < test.want.MemoryBytes {
+					t.Errorf("%d bytes count towards its limit, less than it uses", got)
+				}
 				if got := g.OOMKills(); got != test.oomKills {
 					t.Errorf("%d were killed for want of memory, want %d", got, test.oomKills)
 				}
@@ -396,6 +399,16 @@ func inside(t *testing.T, g *Cgroup, script string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	return cmd
+}
+
+func TestThreadsAreThoseThatTheKernelLists(t *testing.T) {
+	for name, g := range fakeCgroups(t, map[string]string{
+		"pids/tasks": "12\n0\n7\n", "unified/cgroup.threads": "12\n0\n7\n",
+	}) {
+		if got := g.Threads(); !slices.Equal(got, []int{12, 7}) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
 }
 
 func TestARealCgroupOfV2IsMeasuredEmptiedAndRemoved(t *testing.T) {
