@@ -48,8 +48,8 @@ type Backend struct {
 	network *network.Network // nil with Options.HostNetwork, or where the host has no means
 	ids     *ids.Pool        // nil with Options.SharedIDs, or where the host has no means
 
-	closing    chan struct{} // ends watchMemory
-	unwatched  chan struct{} // closed by watchMemory at its end
+	closing    chan struct{} // ends watch
+	unwatched  chan struct{} // closed by watch at its end
 	mu         sync.Mutex
 	containers map[string]*container
 	ports      *hostport.Range
@@ -142,8 +142,8 @@ func New(o Options) (*Backend, error) {
 		}
 	}
 	b.cgroups.Own()
-	go b.watchMemory(b.closing, b.unwatched) // until Close
-	const passable = 0o711                   // to the root of each container, with any umask
+	go b.watch()           // until Close
+	const passable = 0o711 // to the root of each container, with any umask
 	if err := cmp.Or(os.MkdirAll(b.mounts, passable), os.Chmod(b.mounts, passable)); err != nil {
 		return nil, errors.Join(fmt.Errorf("libcontainer: root file systems are mounted below /run: %w; make it writable", err), b.Close())
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -42,20 +43,24 @@ const (
 	leastRestraint, mostRestraint = 5 * time.Second, 10 * time.Minute
 )
 
-// watchMemory ends greedy containers, and those in storms, until done is closed. It
-// closes ended at its end.
-func (b *Backend) watchMemory(done <-chan struct{}, ended chan<- struct{}) {
-	defer close(ended)
+// watch ends greedy containers, and those in storms, until b.closing is closed. It closes
+// b.unwatched at its end.
+func (b *Backend) watch() {
+	defer close(b.unwatched)
+	var storms sync.WaitGroup
+	// Apart, because a look at 50,000 sockets takes some seconds of a processor.
+	storms.Go(func() { b.watchStorms(b.closing) })
+	b.watchMemory(b.closing)
+	storms.Wait()
+}
+
+// watchMemory ends greedy containers until done is closed.
+func (b *Backend) watchMemory(done <-chan struct{}) {
 	var r restraint
-	var s storm
-	storms := time.NewTicker(stormPause)
-	defer storms.Stop()
 	for {
 		select {
 		case <-done:
 			return
-		case <-storms.C:
-			b.endStorms(&s)
 		case <-time.After(greedPause):
 			if text, err := os.ReadFile("/proc/meminfo"); err == nil {
 				held, much, worst := scarce(string(text), cachedByZFS(), b.countedForContainers)
@@ -248,7 +253,7 @@ func (c *container) uncounted(locks lockSample) (bytes, waiting, unknown int64) 
 		}
 	}
 	bytes = sockets.Bytes
-	seen := sight{overlays: overlaysIn(string(text)), locks: locks, files: map[string]bool{}, sockets: sockets.Listed, strange: map[uint64]bool{}}
+	seen := sight{closing: c.backend.closing, overlays: overlaysIn(string(text)), locks: locks, files: map[string]bool{}, sockets: sockets.Listed, strange: map[uint64]bool{}}
 	for _, dir := range c.below {
 		if f, err := os.Open(dir); err == nil {
 			defer f.Close()
@@ -310,6 +315,8 @@ func overlaysIn(mountinfo string) map[string]bool {
 // of its overlays, and the directories below its own layer. It counts the descriptors
 // that wait in sockets, and the file locks.
 type sight struct {
+	closing <-chan struct{} // ends the look, which Close waits for
+
 	overlays map[string]bool
 	below    []*os.File
 	waiting  int64
@@ -357,6 +364,11 @@ func (x *sight) uncountedOf(thread string) (bytes int64) {
 		names, err := fds.Readdirnames(1024)
 		if err != nil {
 			return bytes
+		}
+		select {
+		case <-x.closing:
+			return bytes // all containers end
+		default:
 		}
 		for _, name := range names {
 			var s unix.Statx_t

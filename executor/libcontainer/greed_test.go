@@ -345,6 +345,22 @@ func TestDirectoriesAreSeenHoweverTheyAreHeld(t *testing.T) {
 	}
 }
 
+func TestALookAtDescriptorsEndsWhenTheBackendCloses(t *testing.T) {
+	closing := make(chan struct{})
+	x := sight{closing: closing, sockets: map[uint64]bool{}, strange: map[uint64]bool{}}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range pair {
+		defer unix.Close(fd)
+	}
+	close(closing)
+	if x.uncountedOf("/proc/self"); len(x.strange) > 0 {
+		t.Errorf("it has looked at %d sockets", len(x.strange))
+	}
+}
+
 func TestNamesOfTheImageCountInADirectoryThatAContainerHasChanged(t *testing.T) {
 	top, image := t.TempDir(), t.TempDir()
 	fd, err := unix.Open(top, unix.O_RDONLY|unix.O_CLOEXEC, 0)

@@ -52,6 +52,21 @@ func (s *storm) count(victims []int64) (least int64) {
 	return max(2, (slices.Max(victims)+1)/2)
 }
 
+// watchStorms ends the containers in storms until done is closed.
+func (b *Backend) watchStorms(done <-chan struct{}) {
+	var s storm
+	counts := time.NewTicker(stormPause)
+	defer counts.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-counts.C:
+			b.endStorms(&s)
+		}
+	}
+}
+
 // endStorms counts, and ends the containers that have too many victims as if they were
 // out of memory as a whole. Only one goroutine calls it.
 func (b *Backend) endStorms(s *storm) {
