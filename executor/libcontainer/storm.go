@@ -27,9 +27,10 @@ const (
 	// stormVictims is how many those are in a storm. A storm of one container can kill a
 	// hundred between two counts; many at a time kill fewer.
 	stormVictims = 15
-	// sampledThreads is about how many threads of a container are looked at. It takes
-	// 10 µs for each.
-	sampledThreads = 1000
+	// sampledThreads is about how many threads of a container are looked at. Each takes
+	// 10 µs, and any number of containers may be near their limits for good, with files
+	// that the kernel could drop.
+	sampledThreads = 32
 )
 
 // A storm goes on if it raged at the count before.
