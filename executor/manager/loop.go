@@ -284,9 +284,9 @@ func (m *Manager) leave(j *job) {
 }
 
 // yield puts the jobs of one pool and sharer behind those of all others, because j, which
-// is another of them, gets its place. So the sharers take turns, and a tenant who makes
-// thousands of jobs, as checks with hardly an answer, does not keep others waiting until
-// all of his have had their places.
+// is another of them, gets its place. So the sharers take turns. A tenant with thousands of
+// jobs, such as checks that get no answer, does not keep others waiting until all of his
+// have had their places.
 func yield(j *job, line []*job) {
 	var own []*job
 	others := 0
