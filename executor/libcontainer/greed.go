@@ -203,7 +203,7 @@ func (b *Backend) endGreediest(worst bool) (freed int64) {
 	}
 	slices.SortFunc(suspects, func(a, b suspect) int { return cmp.Compare(b.beyond, a.beyond) })
 	for _, s := range suspects {
-		if s.beyond > 0 && s.c.endForMemory() {
+		if s.beyond > 0 && s.c.endForMemory(mostRestraint) {
 			return max(1, s.held) // nobody knows how much it was if that cannot be seen
 		}
 	}
@@ -211,14 +211,15 @@ func (b *Backend) endGreediest(worst bool) (freed int64) {
 }
 
 // endForMemory ends all processes, whose ends then say that they were out of memory,
-// and reports whether it could. It does not wait for them.
-func (c *container) endForMemory() bool {
+// and reports whether it could. It does not wait for them. It does nothing where it did
+// the same less than pause ago.
+func (c *container) endForMemory(pause time.Duration) bool {
 	if !c.life.TryRLock() {
 		return false // it is being deleted
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gone.Load() || time.Since(c.greedy) < mostRestraint {
+	if c.gone.Load() || time.Since(c.greedy) < pause {
 		c.life.RUnlock()
 		return false
 	}

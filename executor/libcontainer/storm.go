@@ -5,7 +5,6 @@ package libcontainer
 import (
 	"bytes"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -16,46 +15,47 @@ import (
 // that need memory beyond their container's limit wait for their turn meanwhile, and so
 // may programs that read the command line of one that waits, as ps does. A container that
 // forks without end at its limit holds up its neighbours in this way, and four do so for
-// half a minute and more. So does one in which hundreds of processes take memory and give
-// it back: those that wait are many, and hardly any is killed because there is room again
-// when its turn comes. The Backend ends those that keep the kernel at it.
+// half a minute and more. One container does so too in which hundreds of processes take
+// memory and give it back. They all wait, and few are killed, because there is room again
+// when the turn of each comes. The Backend ends those that keep the kernel at it.
 
 const (
 	// stormPause is the time between two counts of the processes that the kernel has
 	// killed and of those that wait.
 	stormPause = 5 * time.Second
-	// stormVictims is how many those are in a storm. A storm of one container can kill a
-	// hundred between two counts; many at a time kill fewer.
-	stormVictims = 15
+	// stormBurden is how many these are on the host in a storm. A storm of one container
+	// can kill a hundred between two counts; many at a time kill fewer.
+	stormBurden = 15
+	// leastBurden is how many these are in a container that a storm ends.
+	leastBurden = 5
 	// sampledThreads is about how many threads of a container are looked at. Each takes
-	// 10 µs, and any number of containers may be near their limits for good, with files
-	// that the kernel could drop.
-	sampledThreads = 32
+	// 10 to 25 µs, and all containers may hold half of their memory for good.
+	sampledThreads = 8
 )
 
-// A storm goes on if it raged at the count before.
-type storm struct{ raging bool }
-
-// count is told how many victims each container has: the processes that the kernel has
-// killed since the count before, and those that wait. It returns how many make a container
-// end: at least half of what the worst has, and never a single one. A burst, which is in
-// one count, makes none end.
-func (s *storm) count(victims []int64) (least int64) {
-	var all int64
-	for _, n := range victims {
-		all += n
+// inStorm tells which containers a storm ends: those with at least half of the worst
+// one's burden at this count, of those that had a burden at the count before. So neither
+// a burst in one container makes it end, nor many containers with a few each.
+func inStorm(before, now []int64) []bool {
+	total := func(burdens []int64) (all int64) {
+		for _, n := range burdens {
+			all += n
+		}
+		return all
 	}
-	before := s.raging
-	s.raging = all >= stormVictims
-	if !before || !s.raging {
-		return math.MaxInt64
+	ends := make([]bool, len(now))
+	if total(before) < stormBurden || total(now) < stormBurden {
+		return ends
 	}
-	return max(2, (slices.Max(victims)+1)/2)
+	least := max(leastBurden, (slices.Max(now)+1)/2)
+	for i, n := range now {
+		ends[i] = n >= least && before[i] > 0
+	}
+	return ends
 }
 
 // watchStorms ends the containers in storms until done is closed.
 func (b *Backend) watchStorms(done <-chan struct{}) {
-	var s storm
 	counts := time.NewTicker(stormPause)
 	defer counts.Stop()
 	for {
@@ -63,36 +63,36 @@ func (b *Backend) watchStorms(done <-chan struct{}) {
 		case <-done:
 			return
 		case <-counts.C:
-			b.endStorms(&s)
+			b.endStorms()
 		}
 	}
 }
 
-// endStorms counts, and ends the containers that have too many victims as if they were
-// out of memory as a whole. Only one goroutine calls it.
-func (b *Backend) endStorms(s *storm) {
+// endStorms counts, and ends the containers in a storm as if they were out of memory as a
+// whole. Only one goroutine calls it.
+func (b *Backend) endStorms() {
 	made := b.made()
-	victims := make([]int64, len(made))
+	before, now := make([]int64, len(made)), make([]int64, len(made))
 	for i, c := range made {
-		victims[i] = c.victimsOfStorm()
+		before[i] = c.burden
+		c.burden = c.burdenForKernel()
+		now[i] = c.burden
 	}
-	least := s.count(victims)
-	for i, c := range made {
-		if victims[i] >= least {
-			c.endForMemory()
+	for i, ends := range inStorm(before, now) {
+		if ends {
+			made[i].endForMemory(0)
 		}
 	}
 }
 
-// victimsOfStorm counts the processes that the kernel has killed for lack of memory since
-// the call before, and the threads that wait until it has looked for one to kill. Only one
-// goroutine calls it.
-func (c *container) victimsOfStorm() int64 {
+// burdenForKernel counts the processes that the kernel has killed for lack of memory since
+// the call before, and the threads that wait until it has looked for one to kill.
+func (c *container) burdenForKernel() int64 {
 	before := c.oomKills
 	c.oomKills = max(before, c.cgroup.OOMKills())
 	limit := c.spec.Resources.MemoryMB << 20
 	if c.queued == 0 && (limit <= 0 || c.cgroup.Memory() < limit/2) {
-		return c.oomKills - before // most containers never come near their limit
+		return c.oomKills - before // those that wait make room for each other, but not so much
 	}
 	c.queued = queuedForMemory(c.cgroup.Threads())
 	return c.oomKills - before + c.queued
@@ -104,10 +104,15 @@ func (c *container) victimsOfStorm() int64 {
 func queuedForMemory(threads []int) (n int64) {
 	step := 1 + len(threads)/sampledThreads
 	for i := rand.IntN(step); i < len(threads); i += step {
-		function, _ := os.ReadFile(fmt.Sprintf("/proc/%d/wchan", threads[i]))
-		if bytes.HasPrefix(function, []byte("mem_cgroup_out_of_memory")) {
+		if bytes.HasPrefix(sleepsIn(threads[i]), []byte("mem_cgroup_out_of_memory")) {
 			n += int64(step)
 		}
 	}
 	return n
+}
+
+// sleepsIn is the kernel's function in which a thread sleeps.
+func sleepsIn(thread int) []byte {
+	function, _ := os.ReadFile(fmt.Sprintf("/proc/%d/wchan", thread))
+	return function
 }

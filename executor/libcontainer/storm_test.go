@@ -4,7 +4,7 @@ package libcontainer
 
 import (
 	"fmt"
-	"math"
+	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -13,29 +13,31 @@ import (
 )
 
 func TestAStormIsWhatLastsAndItsWorstEnd(t *testing.T) {
-	const none = math.MaxInt64
+	twenty := func(n int64) []int64 { return slices.Repeat([]int64{n}, 20) }
 	for _, test := range []struct {
-		name   string
-		counts [][]int64
-		least  int64 // after the last count
+		name        string
+		before, now []int64
+		ends        []int // by their places
 	}{
-		{"nothing runs", [][]int64{{}, {}}, none},
-		{"a burst", [][]int64{{0, 90}, {0, 0}}, none},
-		{"a burst, and another after a pause", [][]int64{{0, 90}, {0, 14}, {0, 90}}, none},
-		{"a few all the time", [][]int64{{4, 10}, {4, 10}, {4, 10}}, none},
-		{"one container", [][]int64{{1, 80}, {1, 80}}, 40},
-		{"what goes on is judged each time", [][]int64{{0, 80}, {0, 80}, {0, 15}}, 8},
-		{"those that have had little luck lose less than the worst", [][]int64{{3, 60, 25, 31}, {3, 60, 25, 30}}, 30},
-		{"many at a time", [][]int64{{2, 2, 2, 2, 2, 2, 2, 2}, {2, 2, 2, 2, 2, 2, 2, 2}}, 2},
-		{"single ones in many containers", [][]int64{{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}}, 2},
+		{"nothing runs", nil, nil, nil},
+		{"a burst that has begun", []int64{0, 0}, []int64{0, 90}, nil},
+		{"a burst that is over", []int64{0, 90}, []int64{0, 0}, nil},
+		{"a few all the time", []int64{4, 10}, []int64{4, 10}, nil},
+		{"one container", []int64{1, 80}, []int64{1, 80}, []int{1}},
+		{"some have had little luck", []int64{3, 60, 25, 31}, []int64{3, 60, 25, 30}, []int{1, 3}},
+		{"many at a time", twenty(5), twenty(5), []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19}},
+		{"single ones in many containers", twenty(1), twenty(1), nil},
+		{"a small burst while others have single ones", append(twenty(1), 0), append(twenty(1), 5), nil},
+		{"a burst in a storm", []int64{80, 0}, []int64{80, 60}, []int{0}},
 	} {
-		var s storm
-		var least int64
-		for _, kills := range test.counts {
-			least = s.count(kills)
+		var ends []int
+		for i, end := range inStorm(test.before, test.now) {
+			if end {
+				ends = append(ends, i)
+			}
 		}
-		if least != test.least {
-			t.Errorf("%s: %d killed processes end a container, want %d", test.name, least, test.least)
+		if !slices.Equal(ends, test.ends) {
+			t.Errorf("%s: it ends %v, want %v", test.name, ends, test.ends)
 		}
 	}
 }
@@ -52,10 +54,11 @@ var queues = fmt.Sprintf(`perl -e 'open Z, "/dev/zero"; $end = time + 60; pipe R
 func TestAContainerThatKeepsTheKernelAtItsMemoryLimitIsEnded(t *testing.T) {
 	for _, test := range []struct {
 		name, script string
+		times        int
 		memory       int64
 	}{
-		{"by processes that fork without end", storms, 64},
-		{"by processes that wait", queues, 256},
+		{"by processes that fork without end, and again", storms, 2, 64},
+		{"by processes that wait", queues, 1, 256},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFixture(t)
@@ -63,9 +66,11 @@ func TestAContainerThatKeepsTheKernelAtItsMemoryLimitIsEnded(t *testing.T) {
 			n := f.as("nobody", neighbour, hog+"; "+hog+"; trap 'echo still here; exit' TERM; echo ready; while :; do sleep .1; done")
 			n.says("ready")
 			guid, _ := f.create(size(test.memory), func(c *executor.ContainerSpec) { c.Resources.MaxPIDs = 500 })
-			r := f.as("nobody", guid, test.script+"; exit 3")
-			if end := r.end(); !end.OutOfMemory || end.Signal != int(unix.SIGKILL) {
-				t.Errorf("it ended as %+v, and not for lack of memory as a whole", end)
+			for range test.times {
+				r := f.as("nobody", guid, test.script+"; exit 3")
+				if end := r.end(); !end.OutOfMemory || end.Signal != int(unix.SIGKILL) {
+					t.Errorf("it ended as %+v, and not for lack of memory as a whole", end)
+				}
 			}
 			if err := n.Signal(executor.Terminate); err != nil {
 				t.Errorf("its neighbour, which has lost two processes: %v", err)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -72,6 +73,44 @@ func startAndDelete(b *testing.B, m *manager.Manager, guid string) {
 	wait(executor.Running)
 	m.Delete(guid)
 	wait(executor.Completed)
+}
+
+// The stop of a container whose checks wait for places, among others that do the same.
+func BenchmarkStopAmongManyChecks(b *testing.B) {
+	const containers, checks = 3, 5000
+	for b.Loop() {
+		b.StopTimer()
+		now := epoch
+		clock := func() time.Time { return now }
+		m, err := manager.New(context.Background(), manager.Options{
+			Backend: scripted.New(scripted.Options{Now: clock}), Now: clock, Capacity: manager.Capacity{MemoryMB: 1, DiskMB: 1},
+			Delay: func(j manager.Job) time.Duration {
+				if j.Kind == manager.JobProbe {
+					return time.Second
+				}
+				return 0
+			}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for i := range containers {
+			guid := fmt.Sprint("c", i)
+			m.Reserve(manager.Reservation{GUID: guid})
+			if err := m.Initialize(guid, with(work(do("wait forever")), func(w *manager.Work) {
+				w.Check, w.Ports = &executor.CheckDefinition{Checks: slices.Repeat([]executor.Check{{TCP: &executor.TCPCheck{Port: 8080}}}, checks)}, []uint16{8080}
+			})); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for end := now.Add(500 * time.Millisecond); now.Before(end); {
+			m.Tick(context.Background())
+			next, _ := m.Next()
+			now = next
+		}
+		b.StartTimer()
+		m.Delete("c0")
+		m.Tick(context.Background())
+	}
 }
 
 // What a cell costs that has nothing to do but to probe.

@@ -149,7 +149,7 @@ func (m *Manager) mayBeLate(p pool) bool {
 type loop struct {
 	timers   timers
 	sequence int64
-	jobs     []*job        // in the order in which they came, but for those that yield
+	jobs     []*job        // in the order in which they came, but see letOthersPass
 	running  [pools][]*job // those with a place, the first one longest
 	late     [pools]int    // how many go on without
 	shares   map[share]int // how many of both one sharer has
@@ -236,15 +236,20 @@ func (m *Manager) workers(p pool) int {
 // than half of them, so that what holds up its own jobs does not hold up those
 // of all others. Each volume driver has its own, for the same reason.
 func (m *Manager) room(j *job) bool {
-	mine := m.loop.shares[share{j.pool, j.sharer}]
+	most := 0
 	switch j.pool {
 	case volumePool:
-		return mine < volumeCalls
+		most = volumeCalls
 	case volumeProbePool:
-		return mine < 1
+		most = 1
+	default:
+		all := m.workers(j.pool)
+		if len(m.loop.running[j.pool]) >= all {
+			return false // thousands of jobs may be asked about
+		}
+		most = max(1, all/2)
 	}
-	all := m.workers(j.pool)
-	return len(m.loop.running[j.pool]) < all && mine < max(1, all/2)
+	return m.loop.shares[share{j.pool, j.sharer}] < most
 }
 
 // relief is when the next job of a pool gives its place up, or false if none does.
@@ -283,11 +288,11 @@ func (m *Manager) leave(j *job) {
 	}
 }
 
-// yield puts the jobs of one pool and sharer behind those of all others, because j, which
-// is another of them, gets its place. So the sharers take turns. A tenant with thousands of
+// letOthersPass puts the jobs of one pool and sharer behind those of all others, because
+// j, which is another of them, gets its place. So the sharers take turns. A tenant with thousands of
 // jobs, such as checks that get no answer, does not keep others waiting until all of his
 // have had their places.
-func yield(j *job, line []*job) {
+func letOthersPass(j *job, line []*job) {
 	var own []*job
 	others := 0
 	for _, next := range line {
@@ -310,8 +315,8 @@ func (m *Manager) take(delays bool) *job {
 		if !j.placed && !j.cancelled && !m.room(j) {
 			j.waited = true
 		} else if !j.placed {
-			if j.waited {
-				yield(j, m.loop.jobs[i+1:])
+			if j.waited && !j.cancelled {
+				letOthersPass(j, m.loop.jobs[i+1:])
 			}
 			j.placed, j.since = true, now
 			m.loop.running[j.pool] = append(m.loop.running[j.pool], j)

@@ -2,6 +2,7 @@ package logforward
 
 import (
 	"cmp"
+	"container/heap"
 	"context"
 	"errors"
 	"fmt"
@@ -40,7 +41,7 @@ type destination struct {
 	failing bool
 
 	mu      sync.Mutex
-	waiting []*queue          // none is empty
+	waiting queues            // a heap; none is empty
 	by      map[string]*queue // the same, by container
 	lines   int64             // of all queues
 	came    int64             // how many lines have come
@@ -51,15 +52,36 @@ type destination struct {
 
 // A queue has the lines of one container that wait.
 type queue struct {
+	guid  string
 	lines []line
 	bytes int64 // as in destination
 	at    int   // in destination.waiting
 }
 
+// queues are a heap. The queue with the oldest line is first.
+type queues []*queue
+
+func (q queues) Len() int           { return len(q) }
+func (q queues) Less(i, j int) bool { return q[i].lines[0].number < q[j].lines[0].number }
+func (q queues) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].at, q[j].at = i, j
+}
+
+// Push implements [heap.Interface].
+func (q *queues) Push(x any) { *q = append(*q, x.(*queue)) }
+
+// Pop implements [heap.Interface].
+func (q *queues) Pop() any {
+	end := len(*q) - 1
+	last := (*q)[end]
+	(*q)[end], *q = nil, (*q)[:end]
+	return last
+}
+
 // A line is one that waits. All lines of one source share their labels.
 type line struct {
 	at     time.Time
-	guid   string // of the container
 	stream manager.Stream
 	text   []byte
 	labels *labels
@@ -68,17 +90,19 @@ type line struct {
 
 func (l *line) cost() int64 { return int64(len(l.text)) + lineCost }
 
-// add takes a line, and drops others to make room.
-func (d *destination) add(l line) {
+// add takes a line of a container, and drops others to make room.
+func (d *destination) add(guid string, l line) {
 	d.mu.Lock()
 	d.came++
 	l.number = d.came
-	q := d.by[l.guid]
+	q := d.by[guid]
 	if q == nil {
-		q = &queue{at: len(d.waiting)}
-		d.waiting, d.by[l.guid] = append(d.waiting, q), q
+		q = &queue{guid: guid, lines: []line{l}, at: len(d.waiting)}
+		d.by[guid] = q
+		heap.Push(&d.waiting, q)
+	} else {
+		q.lines = append(q.lines, l)
 	}
-	q.lines = append(q.lines, l)
 	d.lines++
 	cost := l.cost()
 	if d.of[l.labels]++; d.of[l.labels] == 1 {
@@ -88,8 +112,7 @@ func (d *destination) add(l line) {
 	d.bytes += cost
 	dropped := int64(0)
 	for d.bytes > d.forwarder.o.BufferBytes {
-		// There is one, because not all have less than the average.
-		d.pop(d.oldest(d.bytes / int64(2*len(d.waiting))))
+		d.pop(d.toDrop())
 		dropped++
 	}
 	d.dropped += dropped
@@ -103,12 +126,21 @@ func (d *destination) add(l line) {
 	}
 }
 
-// oldest returns the queue with the oldest line, with the lock. It leaves out those that
-// have fewer bytes. Where lines are dropped, these are half the average: a container that
-// floods the destination loses its own lines, not those of others.
-func (d *destination) oldest(bytes int64) (found *queue) {
+// manyQueues are more than the containers of a cell. Those that have ended may leave
+// thousands with few lines, and no line is to wait until all are looked at.
+const manyQueues = 1024
+
+// toDrop returns the queue whose oldest line is to be dropped, with the lock. It is the
+// one with the oldest line of those that have at least half of the average of bytes. So a
+// container that floods the destination loses its own lines, not those of others.
+func (d *destination) toDrop() *queue {
+	found, least := d.waiting[0], d.bytes/int64(2*len(d.waiting))
+	if found.bytes >= least || len(d.waiting) > manyQueues {
+		return found
+	}
+	found = nil // there is another one, because not all have less than the average
 	for _, q := range d.waiting {
-		if q.bytes >= bytes && (found == nil || q.lines[0].number < found.lines[0].number) {
+		if q.bytes >= least && (found == nil || q.lines[0].number < found.lines[0].number) {
 			found = q
 		}
 	}
@@ -127,14 +159,12 @@ func (d *destination) pop(q *queue) (l line) {
 	}
 	q.bytes -= cost
 	d.bytes -= cost
-	if len(q.lines) == 0 {
-		end := len(d.waiting) - 1
-		last := d.waiting[end]
-		d.waiting[q.at], last.at = last, q.at
-		d.waiting[end] = nil
-		d.waiting = d.waiting[:end]
-		delete(d.by, l.guid)
+	if len(q.lines) > 0 {
+		heap.Fix(&d.waiting, q.at)
+		return l
 	}
+	heap.Remove(&d.waiting, q.at)
+	delete(d.by, q.guid)
 	return l
 }
 
@@ -166,7 +196,7 @@ func (d *destination) take() batch {
 		d.dropped = 0
 	}
 	for size := int64(0); d.lines > 0 && b.lines < maxBatch && size < maxBatchBytes; b.lines++ {
-		l := d.pop(d.oldest(0))
+		l := d.pop(d.waiting[0])
 		size += l.cost()
 		labels := l.labels.LogLabels
 		labels.Stream = string(l.stream)
@@ -268,7 +298,7 @@ func (d *destination) attempt(ctx, late context.Context, b batch, log *slog.Logg
 		}
 		if !d.failing {
 			d.failing = true
-			log.Warn("log lines cannot be forwarded; they wait in the buffer, and the oldest are dropped when it is full", "err", err)
+			log.Warn("log lines cannot be forwarded; they wait in the buffer, and old ones are dropped when it is full", "err", err)
 		}
 		if !d.wait(ctx, late, pause) {
 			return nil, false

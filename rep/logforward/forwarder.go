@@ -136,9 +136,9 @@ func New(o Options) (*Forwarder, error) {
 // Line takes a line for all destinations. It never waits for one. It is for
 // manager.Options.LogSink.
 func (f *Forwarder) Line(l manager.LogLine) {
-	waits := line{at: l.Time, guid: l.GUID, stream: l.Stream, text: l.Text, labels: f.labels.of(&l)}
+	waits := line{at: l.Time, stream: l.Stream, text: l.Text, labels: f.labels.of(&l)}
 	for _, d := range f.destinations {
-		d.add(waits)
+		d.add(l.GUID, waits)
 	}
 }
 

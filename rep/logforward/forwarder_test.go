@@ -285,6 +285,35 @@ func TestAContainerThatFloodsADestinationLosesItsOwnLines(t *testing.T) {
 	})
 }
 
+// Containers that have ended may leave more queues than are looked at for each line.
+func TestOfVeryManyContainersADestinationLosesTheOldestLines(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
+		const room, all = 2000, 5000 // lines of 205 bytes
+		s := &sink{answer: away}
+		w := run(t, room*205, map[string]*sink{"one": s})
+		w.lines("first")
+		synctest.Wait() // it is being sent, and so not in the buffer
+		var want []string
+		for i := range all {
+			text := fmt.Sprintf("%05d", i)
+			w.Line(manager.LogLine{GUID: fmt.Sprint("container-", i), Stream: manager.Stdout, Text: []byte(text)})
+			want = append(want, text)
+		}
+		s.answers(nil)
+		time.Sleep(time.Minute)
+		w.end()
+		var got []string
+		for _, text := range s.texts() {
+			if len(text) == 5 && text != "first" {
+				got = append(got, text)
+			}
+		}
+		if n := len(got); n < room/2 || n > room || !slices.Equal(got, want[all-n:]) {
+			t.Errorf("%d lines came, want as many of the newest as fit, in order", n)
+		}
+	})
+}
+
 func TestADestinationThatHangsHoldsUpNobody(t *testing.T) {
 	testenv.Bubble(t, func(t *testing.T) {
 		hangs := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }

@@ -57,7 +57,7 @@ func checkV1(root, controller string, mount func(string) (string, error)) string
 		if beside := filepath.Join(root, "unified"); slices.Contains(words(filepath.Join(beside, controllersFile)), controller) {
 			return "the cgroup controller " + controller + " is in the v2 hierarchy " + beside + " while others are in v1; mount all in one version"
 		}
-		return "the cgroup controller " + controller + " is not mounted; boot with cgroup v2, or: mkdir " + dir + " && mount -t cgroup -o " + controller + " none " + dir
+		return "the cgroup controller " + controller + " is not mounted; boot with cgroup v2, or: mkdir -p " + dir + " && mount -t cgroup -o " + controller + " none " + dir
 	}
 	if err := unix.Access(path, unix.W_OK); err != nil {
 		return "the cgroup controller " + controller + " cannot be written: " + err.Error()

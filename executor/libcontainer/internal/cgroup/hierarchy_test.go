@@ -246,7 +246,7 @@ func TestWhatCgroupsLackIsSaidWithWhatToDo(t *testing.T) {
 	const notThere = " is not available in ROOT; enable it in cgroup.subtree_control of the parent, and with cgroup_enable= if the kernel has it off"
 	lacks := func(controller, why string) string { return "the cgroup controller " + controller + why }
 	notMounted := func(controller string) string {
-		return lacks(controller, strings.ReplaceAll(" is not mounted; boot with cgroup v2, or: mkdir ROOT/NAME && mount -t cgroup -o NAME none ROOT/NAME", "NAME", controller))
+		return lacks(controller, strings.ReplaceAll(" is not mounted; boot with cgroup v2, or: mkdir -p ROOT/NAME && mount -t cgroup -o NAME none ROOT/NAME", "NAME", controller))
 	}
 	allOfV1 := map[string]string{"memory/memory.memsw.limit_in_bytes": "", "cpu/": "", "pids/": "", "devices/": ""}
 	but := func(files map[string]string, without string, with ...string) map[string]string {

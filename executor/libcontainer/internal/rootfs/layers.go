@@ -232,10 +232,14 @@ func empty(ctx context.Context, root *tenant.Root, name string) error {
 	}
 	defer dir.Close()
 	const chunk = 1024
-	for {
+	for removed := 0; ; {
 		names, err := dir.Readdirnames(chunk)
-		if err == io.EOF {
+		switch {
+		case err == io.EOF && removed == 0:
 			return nil
+		case err == io.EOF: // names may be left out while others are removed
+			removed = 0
+			_, err = dir.Seek(0, io.SeekStart)
 		}
 		if err != nil {
 			return err
@@ -247,6 +251,7 @@ func empty(ctx context.Context, root *tenant.Root, name string) error {
 			if err := root.RemoveAll(ctx, path.Join(name, inside)); err != nil {
 				return err
 			}
+			removed++
 		}
 	}
 }
