@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -272,6 +273,20 @@ func TestALockOfAFileOfTheHostHoldsInItsContainerOnly(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestTheHostsDirectoriesAreListedInAContainerAsOnTheHost(t *testing.T) {
+	eachIDs(t, func(t *testing.T, ids func(*Options)) {
+		f := newFixture(t, ids)
+		guid, _ := f.create()
+		want, err := exec.Command("ls", "-A", "/usr").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := f.as("nobody", guid, "ls -A /usr"); !r.end().Success() || r.stdout.String() != string(want) {
+			t.Errorf("/usr holds %q, want %q", r.stdout, want)
+		}
+	})
 }
 
 func TestWhatProgramsAskTheKernelIsThere(t *testing.T) {

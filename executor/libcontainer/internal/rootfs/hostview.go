@@ -41,9 +41,13 @@ type hostView struct {
 const unowned = 1<<32 - 2
 
 // mount mounts the directories below root, and returns what is to be masked.
-// empty is an empty directory that the container's root can list.
+// empty is a directory on which it may mount something.
 func (v *hostView) mount(root, empty string, own ids.Range) (masks []string, err error) {
 	dirs := hostDirectories()
+	// A directory that is removed, as empty will be, makes an overlay's root look empty.
+	if err := unix.Mount("tmpfs", empty, "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "mode=755,size=4k"); err != nil {
+		return nil, &os.PathError{Op: "mount", Path: empty, Err: err}
+	}
 	mounts, err := mountPoints()
 	if err != nil {
 		return nil, err
