@@ -210,6 +210,13 @@ func (b *Backend) endGreediest(worst bool) (freed int64) {
 	return 0
 }
 
+// endedWithin reports whether endForMemory has ended the processes less than d ago.
+func (c *container) endedWithin(d time.Duration) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return time.Since(c.greedy) < d
+}
+
 // endForMemory ends all processes, whose ends then say that they were out of memory,
 // and reports whether it could. It does not wait for them. It does nothing where it did
 // the same less than pause ago.

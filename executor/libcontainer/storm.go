@@ -28,6 +28,9 @@ const (
 	stormBurden = 15
 	// leastBurden is how many these are in a container that a storm ends.
 	leastBurden = 5
+	// dyingTime is how long the processes of a container that was ended may take to die.
+	// It counts for nothing meanwhile, or others would look harmless beside it.
+	dyingTime = 4 * stormPause
 	// sampledThreads is about how many threads of a container are looked at. Each takes
 	// 10 to 25 µs, and all containers may hold half of their memory for good.
 	sampledThreads = 8
@@ -86,10 +89,14 @@ func (b *Backend) endStorms() {
 }
 
 // burdenForKernel counts the processes that the kernel has killed for lack of memory since
-// the call before, and the threads that wait until it has looked for one to kill.
+// the call before, and the threads that wait until it has looked for one to kill. It is 0
+// in a container that was ended lately.
 func (c *container) burdenForKernel() int64 {
 	before := c.oomKills
 	c.oomKills = max(before, c.cgroup.OOMKills())
+	if c.endedWithin(dyingTime) {
+		return 0
+	}
 	limit := c.spec.Resources.MemoryMB << 20
 	if c.queued == 0 && (limit <= 0 || c.cgroup.Memory() < limit/2) {
 		return c.oomKills - before // those that wait make room for each other, but not so much

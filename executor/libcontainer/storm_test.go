@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -38,6 +39,21 @@ func TestAStormIsWhatLastsAndItsWorstEnd(t *testing.T) {
 		}
 		if !slices.Equal(ends, test.ends) {
 			t.Errorf("%s: it ends %v, want %v", test.name, ends, test.ends)
+		}
+	}
+}
+
+func TestAContainerThatIsDyingDoesNotHideOtherStorms(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create(size(32))
+	for greedy, want := range map[time.Time]int64{
+		{}:                             90,
+		time.Now():                     0,
+		time.Now().Add(-2 * dyingTime): 90,
+	} {
+		c := container{cgroup: f.containers[guid].cgroup, spec: f.containers[guid].spec, oomKills: -90, greedy: greedy}
+		if got := c.burdenForKernel(); got != want || c.oomKills != 0 {
+			t.Errorf("of a container that was ended at %v it is %d, want %d", greedy, got, want)
 		}
 	}
 }
