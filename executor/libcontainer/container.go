@@ -83,9 +83,7 @@ type container struct {
 	strange map[uint64]bool // sockets of other networks, and such that are not bound, at the last call of uncounted
 	waited  int64           // descriptors that waited in sockets at the last call of uncounted
 
-	// At the last call of endStorms: processes that were killed for lack of memory,
-	// threads that waited for that, and the burden.
-	oomKills, queued, burden int64
+	queued int64 // threads that waited for memory at the last call of endStorms
 }
 
 // Create implements [executor.ContainerBackend].

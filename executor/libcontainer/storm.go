@@ -17,17 +17,17 @@ import (
 // forks without end at its limit holds up its neighbours in this way, and four do so for
 // half a minute and more. One container does so too in which hundreds of processes take
 // memory and give it back. They all wait, and few are killed, because there is room again
-// when the turn of each comes. The Backend ends those that keep the kernel at it.
+// when the turn of each comes. The Backend ends containers in which many wait. How many
+// are killed does not matter: one after the other holds up nobody.
 
 const (
-	// stormPause is the time between two counts of the processes that the kernel has
-	// killed and of those that wait.
+	// stormPause is the time between two counts of the threads that wait.
 	stormPause = 5 * time.Second
-	// stormBurden is how many these are on the host in a storm. A storm of one container
-	// can kill a hundred between two counts; many at a time kill fewer.
-	stormBurden = 15
-	// leastBurden is how many these are in a container that a storm ends.
-	leastBurden = 5
+	// stormQueue is how many wait on the host in a storm. Each holds up the others for
+	// some ms, or for 50 on busy processors.
+	stormQueue = 15
+	// leastQueue is how many wait in a container that a storm ends.
+	leastQueue = 5
 	// dyingTime is how long the processes of a container that was ended may take to die.
 	// It counts for nothing meanwhile, or others would look harmless beside it.
 	dyingTime = 4 * stormPause
@@ -36,21 +36,22 @@ const (
 	sampledThreads = 8
 )
 
-// inStorm tells which containers a storm ends: those with at least half of the worst
-// one's burden at this count, of those that had a burden at the count before. So neither
-// a burst in one container makes it end, nor many containers with a few each.
+// inStorm tells which containers a storm ends, from how many wait in each of them: those
+// with at least half as many as the worst one at this count, if some waited at the count
+// before. So neither a burst in one container makes it end, nor many containers with a
+// few each.
 func inStorm(before, now []int64) []bool {
-	total := func(burdens []int64) (all int64) {
-		for _, n := range burdens {
+	total := func(queues []int64) (all int64) {
+		for _, n := range queues {
 			all += n
 		}
 		return all
 	}
 	ends := make([]bool, len(now))
-	if total(before) < stormBurden || total(now) < stormBurden {
+	if total(before) < stormQueue || total(now) < stormQueue {
 		return ends
 	}
-	least := max(leastBurden, (slices.Max(now)+1)/2)
+	least := max(leastQueue, (slices.Max(now)+1)/2)
 	for i, n := range now {
 		ends[i] = n >= least && before[i] > 0
 	}
@@ -77,9 +78,9 @@ func (b *Backend) endStorms() {
 	made := b.made()
 	before, now := make([]int64, len(made)), make([]int64, len(made))
 	for i, c := range made {
-		before[i] = c.burden
-		c.burden = c.burdenForKernel()
-		now[i] = c.burden
+		before[i] = c.queued
+		c.queued = c.queue(sleepsIn)
+		now[i] = c.queued
 	}
 	for i, ends := range inStorm(before, now) {
 		if ends {
@@ -88,37 +89,27 @@ func (b *Backend) endStorms() {
 	}
 }
 
-// burdenForKernel counts the processes that the kernel has killed for lack of memory since
-// the call before, and the threads that wait until it has looked for one to kill. It is 0
-// in a container that was ended lately.
-func (c *container) burdenForKernel() int64 {
-	before := c.oomKills
-	c.oomKills = max(before, c.cgroup.OOMKills())
-	if c.endedWithin(dyingTime) {
+// queue estimates how many threads of the container wait until the kernel has looked for
+// one to kill, from where it says that they sleep. It is 0 in a container that was ended lately, and in one that has much room: those
+// that wait make room for each other, but not so much. Only one goroutine calls it.
+func (c *container) queue(sleepsIn func(thread int) []byte) int64 {
+	limit := c.spec.Resources.MemoryMB << 20
+	if limit <= 0 || c.endedWithin(dyingTime) || c.queued == 0 && c.cgroup.Memory() < limit/2 {
 		return 0
 	}
-	limit := c.spec.Resources.MemoryMB << 20
-	if c.queued == 0 && (limit <= 0 || c.cgroup.Memory() < limit/2) {
-		return c.oomKills - before // those that wait make room for each other, but not so much
-	}
-	c.queued = queuedForMemory(c.cgroup.Threads())
-	return c.oomKills - before + c.queued
-}
-
-// queuedForMemory estimates how many of some threads wait for the kernel's look, from
-// where it says that they sleep. Reading that never waits for them. On a kernel that does
-// not name its functions, none does.
-func queuedForMemory(threads []int) (n int64) {
+	threads := c.cgroup.Threads()
 	step := 1 + len(threads)/sampledThreads
+	n := 0
 	for i := rand.IntN(step); i < len(threads); i += step {
 		if bytes.HasPrefix(sleepsIn(threads[i]), []byte("mem_cgroup_out_of_memory")) {
-			n += int64(step)
+			n += step
 		}
 	}
-	return n
+	return int64(n)
 }
 
-// sleepsIn is the kernel's function in which a thread sleeps.
+// sleepsIn is the kernel's function in which a thread sleeps. It is "0" on a kernel that
+// does not name its functions. Reading it never waits for the thread.
 func sleepsIn(thread int) []byte {
 	function, _ := os.ReadFile(fmt.Sprintf("/proc/%d/wchan", thread))
 	return function

@@ -43,22 +43,25 @@ func TestAStormIsWhatLastsAndItsWorstEnd(t *testing.T) {
 	}
 }
 
-func TestAContainerThatIsDyingDoesNotHideOtherStorms(t *testing.T) {
+func TestWhatWaitsInAContainerThatIsDyingDoesNotCount(t *testing.T) {
 	f := newFixture(t)
 	guid, _ := f.create(size(32))
-	for greedy, want := range map[time.Time]int64{
-		{}:                             90,
-		time.Now():                     0,
-		time.Now().Add(-2 * dyingTime): 90,
-	} {
-		c := container{cgroup: f.containers[guid].cgroup, spec: f.containers[guid].spec, oomKills: -90, greedy: greedy}
-		if got := c.burdenForKernel(); got != want || c.oomKills != 0 {
-			t.Errorf("of a container that was ended at %v it is %d, want %d", greedy, got, want)
+	of := func(greedy time.Time) int64 {
+		c := container{cgroup: f.containers[guid].cgroup, spec: f.containers[guid].spec, queued: 1, greedy: greedy}
+		return c.queue(func(int) []byte { return []byte("mem_cgroup_out_of_memory.isra.0") })
+	}
+	for _, test := range []struct {
+		name   string
+		greedy time.Time
+		want   int64
+	}{{"never ended", time.Time{}, 1}, {"ended just now", time.Now(), 0}, {"ended long ago", time.Now().Add(-2 * dyingTime), 1}} {
+		if got := of(test.greedy); got != test.want {
+			t.Errorf("%s: %d threads wait, want %d", test.name, got, test.want)
 		}
 	}
 }
 
-// storms forks without end, in processes of 4 MB, for a minute.
+// storms forks without end, in processes of 4 MB, for a minute. Dozens of them wait.
 const storms = `perl -e '$end = time + 60; $first = $$; while (time < $end) { $x = "x" x 4_000_000 if $$ != $first; fork; 1 while waitpid(-1, 1) > 0; select undef, undef, undef, .01 }'`
 
 // queues takes memory and gives it back in 400 processes for a minute. Together they have
@@ -73,7 +76,7 @@ func TestAContainerThatKeepsTheKernelAtItsMemoryLimitIsEnded(t *testing.T) {
 		times        int
 		memory       int64
 	}{
-		{"by processes that fork without end, and again", storms, 2, 64},
+		{"by processes that fork without end, and again", storms, 2, 256},
 		{"by processes that wait", queues, 1, 256},
 	} {
 		t.Run(test.name, func(t *testing.T) {

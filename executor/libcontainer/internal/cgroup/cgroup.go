@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"strconv"
 	"strings"
@@ -42,7 +43,8 @@ func at(path string, dirs map[string]string) (*Cgroup, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cgroup{manager: m, version: versionAt(hostRoot), paths: m.GetPaths()}, nil
+	// The manager removes from its own map, without a lock.
+	return &Cgroup{manager: m, version: versionAt(hostRoot), paths: maps.Clone(m.GetPaths())}, nil
 }
 
 // Dirs returns the directories that the cgroup has or would have, by controller
