@@ -83,7 +83,9 @@ type container struct {
 	strange map[uint64]bool // sockets of other networks, and such that are not bound, at the last call of uncounted
 	waited  int64           // descriptors that waited in sockets at the last call of uncounted
 
-	queued int64 // threads that waited for memory at the last call of endStorms
+	// At the last call of endStorms: processes that were killed for lack of memory, and
+	// what queue returned.
+	oomKills, queued int64
 }
 
 // Create implements [executor.ContainerBackend].

@@ -17,8 +17,9 @@ import (
 // forks without end at its limit holds up its neighbours in this way, and four do so for
 // half a minute and more. One container does so too in which hundreds of processes take
 // memory and give it back. They all wait, and few are killed, because there is room again
-// when the turn of each comes. The Backend ends containers in which many wait. How many
-// are killed does not matter: one after the other holds up nobody.
+// when the turn of each comes. The Backend ends containers in which many wait. Not every
+// kernel says so; so those that are killed count as well, where there are many. In a
+// container with few processes, one is killed after the other and holds up nobody.
 
 const (
 	// stormPause is the time between two counts of the threads that wait.
@@ -28,6 +29,8 @@ const (
 	stormQueue = 15
 	// leastQueue is how many wait in a container that a storm ends.
 	leastQueue = 5
+	// manyThreads are so many that most of them may wait.
+	manyThreads = 32
 	// dyingTime is how long the processes of a container that was ended may take to die.
 	// It counts for nothing meanwhile, or others would look harmless beside it.
 	dyingTime = 4 * stormPause
@@ -90,9 +93,13 @@ func (b *Backend) endStorms() {
 }
 
 // queue estimates how many threads of the container wait until the kernel has looked for
-// one to kill, from where it says that they sleep. It is 0 in a container that was ended lately, and in one that has much room: those
+// one to kill, from where it says that they sleep, and adds those that it has killed since
+// the call before. It is 0 in a container that was ended lately, and in one that has much room: those
 // that wait make room for each other, but not so much. Only one goroutine calls it.
 func (c *container) queue(sleepsIn func(thread int) []byte) int64 {
+	kills := c.oomKills
+	c.oomKills = max(kills, c.cgroup.OOMKills())
+	kills = c.oomKills - kills
 	limit := c.spec.Resources.MemoryMB << 20
 	if limit <= 0 || c.endedWithin(dyingTime) || c.queued == 0 && c.cgroup.Memory() < limit/2 {
 		return 0
@@ -100,6 +107,9 @@ func (c *container) queue(sleepsIn func(thread int) []byte) int64 {
 	threads := c.cgroup.Threads()
 	step := 1 + len(threads)/sampledThreads
 	n := 0
+	if len(threads) >= manyThreads {
+		n = int(kills)
+	}
 	for i := rand.IntN(step); i < len(threads); i += step {
 		if bytes.HasPrefix(sleepsIn(threads[i]), []byte("mem_cgroup_out_of_memory")) {
 			n += step
