@@ -94,8 +94,9 @@ func (b *Backend) endStorms() {
 
 // queue estimates how many threads of the container wait until the kernel has looked for
 // one to kill, from where it says that they sleep, and adds those that it has killed since
-// the call before. It is 0 in a container that was ended lately, and in one that has much room: those
-// that wait make room for each other, but not so much. Only one goroutine calls it.
+// the call before, if the container has many. It is 0 in a container that was ended lately,
+// and in one that has much room: those that wait make room for each other, but not so much.
+// Only one goroutine calls it.
 func (c *container) queue(sleepsIn func(thread int) []byte) int64 {
 	kills := c.oomKills
 	c.oomKills = max(kills, c.cgroup.OOMKills())

@@ -289,9 +289,9 @@ func (m *Manager) leave(j *job) {
 }
 
 // letOthersPass puts the jobs of one pool and sharer behind those of all others, because
-// j, which is another of them, gets its place. So the sharers take turns. A tenant with thousands of
-// jobs, such as checks that get no answer, does not keep others waiting until all of his
-// have had their places.
+// j, which is another of them, gets its place. So the sharers take turns. A tenant with
+// thousands of jobs, such as checks that get no answer, does not keep others waiting until
+// all of his have had their places.
 func letOthersPass(j *job, line []*job) {
 	var own []*job
 	others := 0
