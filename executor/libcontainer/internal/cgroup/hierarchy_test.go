@@ -111,39 +111,40 @@ func TestACgroupIsReadAsItsVersionWritesIt(t *testing.T) {
 		files    map[string]string
 		want     executor.Usage
 		oomKills int64
+		memory   int64 // with what can be dropped
 	}{
-		{"all is there", whole, executor.Usage{MemoryBytes: 4_000_000, PIDs: 3, CPU: 1500 * time.Millisecond}, 2},
-		{"nothing is there", nil, executor.Usage{MemoryBytes: unknown, PIDs: unknown, CPU: unknown}, 0},
-		{"no number is one", garbled, executor.Usage{MemoryBytes: unknown, PIDs: unknown, CPU: unknown}, 0},
-		{"the files are empty", empty, executor.Usage{MemoryBytes: unknown, PIDs: unknown, CPU: unknown}, 0},
-		{"the files are directories", directories, executor.Usage{MemoryBytes: unknown, PIDs: unknown, CPU: unknown}, 0},
+		{"all is there", whole, executor.Usage{MemoryBytes: 4_000_000, PIDs: 3, CPU: 1500 * time.Millisecond}, 2, 5_000_000},
+		{"nothing is there", nil, executor.Usage{MemoryBytes: unknown, PIDs: unknown, CPU: unknown}, 0, 0},
+		{"no number is one", garbled, executor.Usage{MemoryBytes: unknown, PIDs: unknown, CPU: unknown}, 0, 0},
+		{"the files are empty", empty, executor.Usage{MemoryBytes: unknown, PIDs: unknown, CPU: unknown}, 0, 0},
+		{"the files are directories", directories, executor.Usage{MemoryBytes: unknown, PIDs: unknown, CPU: unknown}, 0, 0},
 		{"numbers are words, negative or too large", with(map[string]string{
 			"memory/memory.usage_in_bytes": "max\n", "pids/pids.current": "-3\n", "cpuacct/cpuacct.usage": "99999999999999999999\n", "memory/memory.oom_control": "oom_kill -1\n",
 			"unified/memory.current": "max\n", "unified/pids.current": "-3\n", "unified/cpu.stat": "usage_usec 99999999999999999999\n", "unified/memory.events": "oom_kill -1\n",
-		}), executor.Usage{MemoryBytes: unknown, PIDs: unknown, CPU: unknown}, 0},
+		}), executor.Usage{MemoryBytes: unknown, PIDs: unknown, CPU: unknown}, 0, 0},
 		{"more can be dropped than is in use", with(map[string]string{
 			"memory/memory.usage_in_bytes": "5\n", "unified/memory.current": "5\n",
-		}), executor.Usage{PIDs: 3, CPU: 1500 * time.Millisecond}, 2},
+		}), executor.Usage{PIDs: 3, CPU: 1500 * time.Millisecond}, 2, 5},
 		{"nothing says what can be dropped", with(map[string]string{
 			"memory/memory.stat": "", "unified/memory.stat": "",
-		}), executor.Usage{MemoryBytes: 5_000_000, PIDs: 3, CPU: 1500 * time.Millisecond}, 2},
+		}), executor.Usage{MemoryBytes: 5_000_000, PIDs: 3, CPU: 1500 * time.Millisecond}, 2, 5_000_000},
 		{"no process is left", with(map[string]string{
 			"pids/pids.current": "0", "unified/pids.current": "0",
-		}), executor.Usage{MemoryBytes: 4_000_000, CPU: 1500 * time.Millisecond}, 2},
+		}), executor.Usage{MemoryBytes: 4_000_000, CPU: 1500 * time.Millisecond}, 2, 5_000_000},
 		{"nobody was killed for want of memory", with(map[string]string{
 			"memory/memory.oom_control": "oom_kill_disable 0\nunder_oom 1\noom_kill 0\n", "unified/memory.events": "oom 9\noom_kill 0\noom_group_kill 9\n",
-		}), executor.Usage{MemoryBytes: 4_000_000, PIDs: 3, CPU: 1500 * time.Millisecond}, 0},
+		}), executor.Usage{MemoryBytes: 4_000_000, PIDs: 3, CPU: 1500 * time.Millisecond}, 0, 5_000_000},
 		{"the kernel is older than the count of kills", with(map[string]string{
 			"memory/memory.oom_control": "oom_kill_disable 0\nunder_oom 1\n", "unified/memory.events": "oom 9\n",
-		}), executor.Usage{MemoryBytes: 4_000_000, PIDs: 3, CPU: 1500 * time.Millisecond}, 0},
+		}), executor.Usage{MemoryBytes: 4_000_000, PIDs: 3, CPU: 1500 * time.Millisecond}, 0, 5_000_000},
 	} {
 		for name, g := range fakeCgroups(t, test.files) {
 			t.Run(test.name+" in "+name, func(t *testing.T) {
 				if got := g.Usage(); got != test.want {
 					t.Errorf("it uses %+v, want %+v", got, test.want)
 				}
-				if got := g.Memory(); got < test.want.MemoryBytes {
-					t.Errorf("%d bytes count towards its limit, less than it uses", got)
+				if got := g.Memory(); got != test.memory {
+					t.Errorf("%d bytes count towards its limit, want %d", got, test.memory)
 				}
 				if got := g.OOMKills(); got != test.oomKills {
 					t.Errorf("%d were killed for want of memory, want %d", got, test.oomKills)
