@@ -84,7 +84,7 @@ type container struct {
 	waited  int64           // descriptors that waited in sockets at the last call of uncounted
 
 	// At the last call of endStorms: processes that were killed for lack of memory, and
-	// what queue returned.
+	// how many are remembered to have waited.
 	oomKills, queued int64
 }
 

@@ -22,7 +22,8 @@ import (
 // container with few processes, one is killed after the other and holds up nobody.
 
 const (
-	// stormPause is the time between two counts of the threads that wait.
+	// stormPause is the time between two counts of the threads that wait, give or take a
+	// fifth, so that nobody can wait with his next burst until a count is over.
 	stormPause = 5 * time.Second
 	// stormQueue is how many wait on the host in a storm. Each holds up the others for
 	// some ms, or for 50 on busy processors.
@@ -39,10 +40,10 @@ const (
 	sampledThreads = 8
 )
 
-// inStorm tells which containers a storm ends, from how many wait in each of them: those
-// with at least half as many as the worst one at this count, if some waited at the count
-// before. So neither a burst in one container makes it end, nor many containers with a
-// few each.
+// inStorm tells which containers a storm ends, from how many wait in each of them now and
+// have waited before: those with at least half as many as the worst one at this count, if
+// some waited before. So neither a burst in one container makes it end, nor many
+// containers with a few each.
 func inStorm(before, now []int64) []bool {
 	total := func(queues []int64) (all int64) {
 		for _, n := range queues {
@@ -63,17 +64,19 @@ func inStorm(before, now []int64) []bool {
 
 // watchStorms ends the containers in storms until done is closed.
 func (b *Backend) watchStorms(done <-chan struct{}) {
-	counts := time.NewTicker(stormPause)
-	defer counts.Stop()
 	for {
 		select {
 		case <-done:
 			return
-		case <-counts.C:
+		case <-time.After(stormPause*4/5 + rand.N(stormPause*2/5)):
 			b.endStorms()
 		}
 	}
 }
+
+// remembered is what before is at the next count. A burst of 80 makes a storm together with
+// another one within 30 s.
+func remembered(before, now int64) int64 { return max(now, before*3/4) }
 
 // endStorms counts, and ends the containers in a storm as if they were out of memory as a
 // whole. Only one goroutine calls it.
@@ -81,9 +84,8 @@ func (b *Backend) endStorms() {
 	made := b.made()
 	before, now := make([]int64, len(made)), make([]int64, len(made))
 	for i, c := range made {
-		before[i] = c.queued
-		c.queued = c.queue(sleepsIn)
-		now[i] = c.queued
+		before[i], now[i] = c.queued, c.queue(sleepsIn)
+		c.queued = remembered(before[i], now[i])
 	}
 	for i, ends := range inStorm(before, now) {
 		if ends {

@@ -43,6 +43,29 @@ func TestAStormIsWhatLastsAndItsWorstEnd(t *testing.T) {
 	}
 }
 
+func TestBurstsAreAStormIfFewSecondsAreBetweenThem(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		counts []int64
+		storm  bool
+	}{
+		{"one burst", []int64{0, 80, 0, 0, 0, 0, 0, 0}, false},
+		{"bursts that meet every other count", []int64{0, 40, 0, 40}, true},
+		{"bursts that meet a count in four", []int64{0, 80, 0, 0, 0, 80}, true},
+		{"one burst a minute", []int64{0, 100, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 100}, false},
+	} {
+		var before int64
+		storm := false
+		for _, now := range test.counts {
+			storm = storm || inStorm([]int64{before}, []int64{now})[0]
+			before = remembered(before, now)
+		}
+		if storm != test.storm {
+			t.Errorf("%s: a storm: %v, want %v", test.name, storm, test.storm)
+		}
+	}
+}
+
 func TestWhatWaitsInAContainerThatIsDyingDoesNotCount(t *testing.T) {
 	f := newFixture(t)
 	guid, _ := f.create(size(32))
