@@ -43,14 +43,30 @@ func takeCensus(proc string) (*census, error) {
 	if err != nil {
 		return nil, err
 	}
-	names, err := dir.Readdirnames(-1)
-	dir.Close()
-	if err != nil {
-		return nil, err
-	}
+	defer dir.Close()
 	c := &census{marked: make(map[string][]int), sessions: make(map[int][]int), children: make(map[int][]int), numbers: make(map[int]int)}
 	var buffer bytes.Buffer // of all, because an environment may have megabytes
-	for _, name := range names {
+	// Few names at a time, and the processes at once: one that forks and ends all the
+	// time has another number by the time in which all names are read.
+	var entries [fewEntries]byte
+	var names []string
+	for {
+		if len(names) == 0 {
+			n, err := syscall.ReadDirent(int(dir.Fd()), entries[:])
+			if err == syscall.EINTR {
+				continue
+			}
+			if err != nil {
+				return nil, &fs.PathError{Op: "readdirent", Path: proc, Err: err}
+			}
+			if n == 0 {
+				return c, nil
+			}
+			_, _, names = syscall.ParseDirent(entries[:n], -1, names)
+			continue
+		}
+		name := names[0]
+		names = names[1:]
 		pid, err := strconv.Atoi(name)
 		if err != nil || pid == os.Getpid() {
 			continue
@@ -62,7 +78,10 @@ func takeCensus(proc string) (*census, error) {
 		if err != nil {
 			return nil, err
 		}
-		environ, err := read(&buffer, proc+"/"+name+"/environ")
+		var environ []byte
+		if !m.zombie { // which has none
+			environ, err = read(&buffer, proc+"/"+name+"/environ")
+		}
 		if err != nil && !hidden(err) {
 			return nil, err
 		}
@@ -75,8 +94,10 @@ func takeCensus(proc string) (*census, error) {
 			c.marked[dir] = append(c.marked[dir], at)
 		}
 	}
-	return c, nil
 }
+
+// fewEntries has room for the longest name of a file, or for a dozen numbers.
+const fewEntries = 288
 
 // read returns the content of a file, which is valid until the buffer is used again.
 func read(buffer *bytes.Buffer, name string) ([]byte, error) {

@@ -292,6 +292,15 @@ func (c *container) signal(ctx context.Context, s executor.Signal) (found bool, 
 	return found || len(others) > 0, err
 }
 
+// remember looks at what runs in the container, so that it is found later too.
+func (c *container) remember(ctx context.Context) error {
+	c.mu.Lock()
+	all := slices.Collect(maps.Keys(c.processes))
+	c.mu.Unlock()
+	_, err := c.members(ctx, living(all))
+	return err
+}
+
 // living are the leaders that are not reaped.
 func living(all []*process) (leaders []leader) {
 	for _, p := range all {

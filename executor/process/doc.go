@@ -26,12 +26,14 @@
 //
 // On Linux, the backend finds a container's processes by that same variable in
 // their environment, and so finds those of a daemon that was killed. A child
-// escapes only if it clears its environment and outlives its parents and
-// everything in its session that has kept theirs. On other systems the backend
+// escapes if it clears its environment and outlives its parents and everything
+// in its session that has kept theirs, before a look has seen it among them. One
+// that starts the next process in a session of its own and ends, without a
+// pause, may be missed for some looks. On other systems the backend
 // knows only process groups: a child that makes a session of its own escapes,
 // and what still runs after a crash of the daemon must be ended by hand.
 //
-// On Linux, Signal, Delete and Usage look at all processes of the host. One
+// On Linux, signals, Delete and Usage look at all processes of the host. One
 // look serves all calls that wait for one, in all Backends of a daemon, so
 // stopping many containers together takes little more than stopping one.
 //

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/stdio"
@@ -34,6 +35,7 @@ type leader struct {
 // A process is the leader of a session in a container.
 type process struct {
 	leader
+	container      *container
 	stdout, stderr *stdio.Pipe
 
 	// mu orders signals before the moment in which the pid becomes free.
@@ -73,7 +75,7 @@ func (c *container) run(cmd command, spec executor.ProcessSpec, stdin *os.File) 
 		return nil, err
 	}
 	defer begun()
-	p := &process{}
+	p := &process{container: c}
 	open := func(w io.Writer) (*stdio.Pipe, error) { return stdio.New(w, &c.pace) }
 	if p.stdout, p.stderr, err = stdio.Both(spec.Stdout, spec.Stderr, open); err != nil {
 		return nil, err
@@ -117,9 +119,20 @@ func (c *container) watch(p *process, exited func(executor.Exit)) {
 	}
 }
 
-// Signal implements [executor.Process].
+// lookTimeout bounds how long a signal waits for a look at the host.
+const lookTimeout = 5 * time.Second
+
+// Signal implements [executor.Process]. It looks first at what runs in the
+// container: once the process has ended, nobody sees whose children those are that
+// have cleared their environment.
 func (p *process) Signal(s executor.Signal) error {
+	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
+	defer cancel()
+	err := p.container.remember(ctx)
 	p.signal(s)
+	if err != nil {
+		return fmt.Errorf("container %q: what it has started may be missed later: %w", p.container.guid, err)
+	}
 	return nil
 }
 

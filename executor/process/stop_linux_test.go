@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -149,5 +150,78 @@ func TestAChildThatClearedItsEnvironmentEndsWithItsContainer(t *testing.T) {
 				t.Errorf("it outlives its container: %s", stat)
 			}
 		})
+	}
+}
+
+func TestAChildThatClearedItsEnvironmentIsKnownAfterItsParentWasSignalled(t *testing.T) {
+	for _, signal := range []executor.Signal{executor.Terminate, executor.Kill} {
+		for _, child := range []string{"setsid sh", "sh"} { // in a session of its own, and in its parent's
+			t.Run(fmt.Sprint(signal, " ", child), func(t *testing.T) {
+				b, _ := newContainer(t, process.Options{})
+				var out testenv.Output
+				ended := make(chan executor.Exit, 1)
+				p, err := b.Start(t.Context(), "c", executor.ProcessSpec{
+					Path: "/bin/sh", Args: []string{"-mc", `env -i PATH="$PATH" ` + child + ` -c 'trap "" TERM; echo $$; exec sleep 1000' & wait`},
+					Stdout: &out, Exited: func(e executor.Exit) { ended <- e },
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for deadline := time.Now().Add(30 * time.Second); !strings.HasSuffix(out.String(), "\n"); time.Sleep(time.Millisecond) {
+					if time.Now().After(deadline) {
+						t.Fatal("it does not start")
+					}
+				}
+				pid, err := strconv.Atoi(strings.TrimSpace(out.String()))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := p.Signal(signal); err != nil { // as a manager does with its steps
+					t.Error(err)
+				}
+				<-ended
+				if err := errors.Join(b.Signal(t.Context(), "c", executor.Kill), b.Delete(t.Context(), "c")); err != nil {
+					t.Fatal(err)
+				}
+				stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+				if err == nil && !strings.Contains(string(stat), ") Z ") {
+					_ = syscall.Kill(pid, syscall.SIGKILL)
+					t.Errorf("it outlives its container: %s", stat)
+				}
+			})
+		}
+	}
+}
+
+// Each process starts the next one in a session of its own and ends.
+func TestAProcessThatFleesFromSessionToSessionIsCaught(t *testing.T) {
+	b, _ := newContainer(t, process.Options{})
+	dir := t.TempDir()
+	alive, goOn := filepath.Join(dir, "alive"), filepath.Join(dir, "go")
+	if err := os.WriteFile(goOn, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(goOn) })
+	ended := make(chan executor.Exit, 1)
+	if _, err := b.Start(t.Context(), "c", executor.ProcessSpec{
+		Path: "/bin/sh", Args: []string{"-c", `eval "$NEXT"`},
+		Env: []executor.EnvVar{
+			{Name: "NEXT", Value: `[ -e "$GO" ] && { echo x > "$ALIVE"; setsid sh -c "$NEXT" & } > /dev/null 2>&1 < /dev/null`},
+			{Name: "GO", Value: goOn}, {Name: "ALIVE", Value: alive},
+		},
+		Exited: func(e executor.Exit) { ended <- e },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	<-ended
+	if err := b.Delete(t.Context(), "c"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(alive); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(300 * time.Millisecond)
+	if _, err := os.Stat(alive); err == nil {
+		t.Error("it outlives its container")
 	}
 }
