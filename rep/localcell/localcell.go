@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"sync"
 	"time"
 
 	"github.com/diegosdk/diego/auction"
@@ -31,7 +32,22 @@ type Cell struct {
 	*rep.Rep
 	// Manager has the rep's containers.
 	Manager *manager.Manager
+
+	mu      sync.Mutex
+	lookups map[string]*lookup // by the guid of the container
 }
+
+// A lookup asks the BBS for the labels of a container's log. Readers of the same log
+// that come meanwhile wait for its answer.
+type lookup struct {
+	done   chan struct{}
+	labels rep.LogLabels
+}
+
+// maxLookups is how many there are at a time. Otherwise those who only read logs could
+// keep the cell's own reports from the BBS. A reader beyond them gets the labels that
+// the container began with.
+const maxLookups = 16
 
 var (
 	_ rep.API                 = (*Cell)(nil)
@@ -59,7 +75,7 @@ func New(m *manager.Manager, o rep.Options) (*Cell, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cell{r, m}, nil
+	return &Cell{Rep: r, Manager: m}, nil
 }
 
 // Run runs the rep and its manager until ctx ends or an evacuation is over. It
@@ -153,6 +169,39 @@ func notFound(err error) error {
 	return err
 }
 
+// labels are those of a container's log, from the BBS where it may be asked.
+func (c *Cell) labels(ctx context.Context, guid string, owner manager.LogOwner) rep.LogLabels {
+	known := rep.LabelsOf(guid, owner.LogGUID, owner.MetricsGUID, owner.Tags)
+	c.mu.Lock()
+	l, asked := c.lookups[guid]
+	switch {
+	case asked:
+	case len(c.lookups) == maxLookups:
+		c.mu.Unlock()
+		return known
+	default:
+		l = &lookup{done: make(chan struct{})}
+		if c.lookups == nil {
+			c.lookups = map[string]*lookup{}
+		}
+		c.lookups[guid] = l
+		go func() { // the end of this reader does not end it for the others
+			l.labels = c.Rep.LogLabels(context.WithoutCancel(ctx), guid, owner.LogGUID, owner.MetricsGUID, owner.Tags)
+			c.mu.Lock()
+			delete(c.lookups, guid)
+			c.mu.Unlock()
+			close(l.done)
+		}()
+	}
+	c.mu.Unlock()
+	select {
+	case <-l.done:
+		return l.labels
+	case <-ctx.Done():
+		return known
+	}
+}
+
 // logPiece is how much of a log is passed on at once, at most.
 const logPiece = 32 << 10
 
@@ -175,7 +224,7 @@ func (c *Cell) Logs(ctx context.Context, r rep.LogRequest) iter.Seq2[rep.LogChun
 		}
 		defer log.Close()
 		owner := log.Owner()
-		labels := c.Rep.LogLabels(ctx, r.ContainerGUID, owner.LogGUID, owner.MetricsGUID, owner.Tags)
+		labels := c.labels(ctx, r.ContainerGUID, owner)
 		labels.Stream = string(stream)
 		buffer := make([]byte, logPiece)
 		for first := true; ; {
