@@ -249,6 +249,8 @@ func adviceOnConnections(c *call, err error) string {
 		return "the server refuses the certificate of --cert (DIEGO_CERT), or there is none"
 	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
 		return "the server speaks no TLS; begin the address with http://"
+	case holds[*cellError](err):
+		return "does the daemon of the cell run? diegoctl cells shows which are present"
 	}
 	if strings.Contains(c.text("bbs"), ",") {
 		return "are the addresses right? --bbs (DIEGO_BBS) is " + c.text("bbs") + "\nif one of them led and was lost, another leads after a lease, 15s unless set otherwise; repeat the command then"

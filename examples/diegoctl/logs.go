@@ -15,6 +15,7 @@ import (
 
 	"github.com/diegosdk/diego/examples/diegoctl/internal/cli"
 	"github.com/diegosdk/diego/examples/diegoctl/internal/show"
+	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/storage"
@@ -24,10 +25,10 @@ func logsCommand(p *process) *cobra.Command {
 	return cli.With(&cobra.Command{
 		Use: "logs GUID [INDEX]", Short: "Show what an instance, all instances of a process, or a task writes", RunE: p.runs(logs), ValidArgsFunction: cli.Completes(p.allGUIDs(), nil),
 		Long: `Show what an instance, all instances of a process, or a task writes. Following
-one instance goes on in the container that takes the place of a crashed one. Of
-a container that is gone, its cell keeps the end of what it wrote for a while.
-On a terminal, control characters are shown as \x1b; a pipe or a file gets
-everything as it was written.`,
+one instance goes on in the container that takes the place of a crashed one, and
+when a cell or BBS that was lost is back. Of a container that is gone, its cell
+keeps the end of what it wrote for a while. On a terminal, control characters
+are shown as \x1b; a pipe or a file gets everything as it was written.`,
 		Example: "  diegoctl logs greeter/0 --follow\n  diegoctl logs greeter 0\n  diegoctl logs greeter/0 --previous\n  diegoctl logs sum",
 	}, []cli.Flag{
 		{Name: "labels", Kind: cli.Switch, Help: "print before each line its labels, as JSON: log_guid, source, index, stream, tags and others"},
@@ -65,7 +66,7 @@ func logs(c *call) error {
 	case len(sources) == 1 && sources[0].index >= 0:
 		return c.logsOfInstance(r, c.arg(0), sources[0].index)
 	case len(sources) == 1:
-		return c.copyLog(c.ctx, r, sources[0], c.Out)
+		return c.copyLog(c.ctx, r, &sources[0], c.Out)
 	}
 	// A failure of one ends all: what is left out unseen is worse.
 	ctx, cancel := context.WithCancelCause(c.ctx)
@@ -73,7 +74,7 @@ func logs(c *call) error {
 	merged := &show.Merger{Out: c.Out, Colour: c.Colour}
 	copyAll := func(s source) error {
 		out := merged.Source(s.name)
-		return errors.Join(c.copyLog(ctx, r, s, out), out.Flush())
+		return errors.Join(c.copyLog(ctx, r, &s, out), out.Flush())
 	}
 	if !c.on("follow") {
 		for _, s := range sources {
@@ -96,9 +97,10 @@ func logs(c *call) error {
 }
 
 // logsOfInstance follows an index, if asked to, from one container to the next
-// that takes its place.
+// that takes its place, and past times in which a server cannot be reached.
 func (c *call) logsOfInstance(r *remote, guid string, index int) error {
-	seen := ""
+	var seen source
+	lost := false // the connection to what was seen; it has more to say
 	follow := c.on("follow")
 	var news <-chan struct{}
 	if follow {
@@ -110,18 +112,30 @@ func (c *call) logsOfInstance(r *remote, guid string, index int) error {
 		s, why, err := c.instanceSource(r, guid, index)
 		switch {
 		case err != nil:
-			return err
 		case s.container == "" && !follow:
 			return &missingError{why}
-		case s.container != "" && s.container != seen:
-			if seen != "" {
-				fmt.Fprintf(c.stderr, "--- %s/%d goes on in container %s on %s\n", guid, index, s.container, s.cellID)
+		case s.container != "" && s.container != seen.container:
+			if seen.container != "" {
+				fmt.Fprintf(c.stderr, "--- %s goes on in container %s on %s\n", s.name, s.container, s.cellID)
 			}
-			seen = s.container
-			if err := c.copyLog(c.ctx, r, s, c.Out); err != nil || !follow {
-				return err
-			}
+			seen = s
+			err = c.copyLog(c.ctx, r, &seen, c.Out)
+		case s.container != "" && lost:
+			err = c.copyLog(c.ctx, r, &seen, c.Out)
 		}
+		// A cell that is lost may be known no more, until it is back or replaced.
+		cut := errors.Is(err, httpapi.ErrNoAnswer) || errors.Is(err, httpapi.ErrUnreachable) || lost && holds[*missingError](err)
+		switch {
+		case !follow:
+			return err
+		case c.ctx.Err() != nil:
+			return nil
+		case err != nil && (!cut || seen.container == ""):
+			return err
+		case cut && !lost:
+			fmt.Fprintf(c.stderr, "--- %s: %v; waiting for it\n", seen.name, err)
+		}
+		lost = cut
 		select {
 		case <-news:
 		case <-c.after(time.Second):
@@ -145,7 +159,7 @@ func (c *call) logsOfPrevious(r *remote, guid string, index int) error {
 	for _, entry := range slices.Backward(entries) {
 		for _, record := range []*lrp.ActualLRP{entry.Event.After, entry.Event.Before} {
 			if record != nil && record.InstanceGUID != "" && record.InstanceGUID != present.container {
-				return c.copyLog(c.ctx, r, source{record.CellID, record.InstanceGUID, index, ""}, c.Out)
+				return c.copyLog(c.ctx, r, &source{cellID: record.CellID, container: record.InstanceGUID, index: index}, c.Out)
 			}
 		}
 	}
@@ -155,9 +169,9 @@ func (c *call) logsOfPrevious(r *remote, guid string, index int) error {
 	return &missingError{fmt.Sprintf("%s/%d has had no container before the present one, as far back as the events go", guid, index)}
 }
 
-// copyLog writes the output of a container. Following one ends when the
-// container is deleted, or when the user ends it.
-func (c *call) copyLog(ctx context.Context, r *remote, s source, to io.Writer) (err error) {
+// copyLog writes the output of a container, and notes in s how far it has come.
+// Following one ends when the container is deleted, or when the user ends it.
+func (c *call) copyLog(ctx context.Context, r *remote, s *source, to io.Writer) (err error) {
 	p, err := c.findCell(r, s.cellID)
 	if err != nil {
 		return err
@@ -173,7 +187,7 @@ func (c *call) copyLog(ctx context.Context, r *remote, s source, to io.Writer) (
 		to = source
 		defer func() { err = errors.Join(err, source.Flush()) }()
 	}
-	request := rep.LogRequest{ContainerGUID: s.container, Stream: c.text("stream"), Follow: c.on("follow")}
+	request := rep.LogRequest{ContainerGUID: s.container, Stream: c.text("stream"), From: s.next, Follow: c.on("follow")}
 	if c.terminal {
 		to = &show.Visible{Out: to}
 	}
@@ -187,7 +201,7 @@ func (c *call) copyLog(ctx context.Context, r *remote, s source, to io.Writer) (
 		case err != nil && ctx.Err() != nil:
 			return nil
 		case err != nil:
-			return fmt.Errorf("cell %s: %w", s.cellID, err)
+			return &cellError{s.cellID, err}
 		}
 		if labelled && chunk.Labels != nil {
 			if err := source.Rename(c.labelText(chunk.Labels)); err != nil {
@@ -197,6 +211,7 @@ func (c *call) copyLog(ctx context.Context, r *remote, s source, to io.Writer) (
 		if _, err := to.Write(chunk.Data); err != nil {
 			return err
 		}
+		s.next = chunk.Next
 	}
 	return nil
 }

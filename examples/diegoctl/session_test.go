@@ -126,6 +126,32 @@ func TestCommandsAnswerAsTheSessionsShow(t *testing.T) {
 	}
 }
 
+func TestFollowingALogGoesOnWhereItWasWhenItsCellIsBack(t *testing.T) {
+	w := newWorld(t)
+	got := play(t, w, w.overHTTP(), `$ lrp create -f ../specs/greeter.json --wait
+> writes cell-1-1 stdout one\ntwo\nthree\n
+> cut cell-1
+$ logs greeter/0
+> cut cell-1
+> frames 2
+$ logs greeter/0 --follow
+`, nil, nil)
+	_, got, _ = strings.Cut(got, "$ logs greeter/0\n")
+	sameLines(t, `| one
+| two%
+! diegoctl logs: cell cell-1: Logs: the list was cut off after 1 items: no answer came: unexpected EOF
+!   does the daemon of the cell run? diegoctl cells shows which are present
+= 5
+> cut cell-1
+> frames 2
+$ logs greeter/0 --follow
+| one
+| two
+| three
+! --- greeter/0: cell cell-1: Logs: the list was cut off after 1 items: no answer came: unexpected EOF; waiting for it
+`, got)
+}
+
 func TestSessionsAreTheSameOverHTTP(t *testing.T) {
 	for _, name := range sessions(t) {
 		t.Run(filepath.Base(name), func(t *testing.T) {

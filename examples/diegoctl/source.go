@@ -24,6 +24,8 @@ type source struct {
 	index int
 	// name stands before each line where there are several.
 	name string
+	// next is the number of the byte at which reading goes on.
+	next int64
 }
 
 // named is the container of GUID/INDEX, of a task, or of the only instance.
@@ -79,7 +81,7 @@ func (c *call) sources(r *remote, guid string) (list []source, err error) {
 	}
 	for i := range records {
 		if a := &records[i]; a.CellID != "" {
-			list = append(list, source{a.CellID, a.InstanceGUID, a.Index, fmt.Sprintf("%s/%d", guid, a.Index)})
+			list = append(list, source{cellID: a.CellID, container: a.InstanceGUID, index: a.Index, name: fmt.Sprintf("%s/%d", guid, a.Index)})
 		}
 	}
 	if len(list) > 0 {
@@ -94,7 +96,7 @@ func (c *call) sources(r *remote, guid string) (list []source, err error) {
 	t, err := r.bbs.Task(c.ctx, guid)
 	if errors.Is(err, storage.ErrNotFound) {
 		if t, err = c.formerTask(r, guid, err); err == nil {
-			return []source{{t.CellID, t.InstanceGUID, -1, guid}}, nil
+			return []source{{cellID: t.CellID, container: t.InstanceGUID, index: -1, name: guid}}, nil
 		}
 	}
 	if err != nil {
@@ -103,7 +105,7 @@ func (c *call) sources(r *remote, guid string) (list []source, err error) {
 	if t.CellID == "" {
 		return nil, &missingError{fmt.Sprintf("task %s is %s and on no cell", guid, t.State)}
 	}
-	return []source{{t.CellID, t.InstanceGUID, -1, guid}}, nil
+	return []source{{cellID: t.CellID, container: t.InstanceGUID, index: -1, name: guid}}, nil
 }
 
 // formerTask finds in the events the last task of that guid that was on a cell. If
@@ -157,7 +159,7 @@ func (c *call) instanceSource(r *remote, guid string, index int) (s source, why 
 	if a.CellID == "" {
 		return s, stateText(&a), nil
 	}
-	return source{a.CellID, a.InstanceGUID, index, fmt.Sprintf("%s/%d", guid, index)}, "", nil
+	return source{cellID: a.CellID, container: a.InstanceGUID, index: index, name: fmt.Sprintf("%s/%d", guid, index)}, "", nil
 }
 
 func stateText(a *lrp.ActualLRP) string {
@@ -221,6 +223,15 @@ func place(text string) (instance, file string, there bool) {
 	}
 	return instance, "/" + file, true
 }
+
+// A cellError is a call of a cell that has failed, not one of the BBS.
+type cellError struct {
+	cellID string
+	err    error
+}
+
+func (e *cellError) Error() string { return fmt.Sprintf("cell %s: %v", e.cellID, e.err) }
+func (e *cellError) Unwrap() error { return e.err }
 
 // A missingError says that something is not there although no server has said
 // so.

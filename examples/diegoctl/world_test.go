@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
@@ -38,6 +39,9 @@ type world struct {
 	cells memcell.Fleet
 	// silent cells do not answer operators.
 	silent map[string]bool
+	// cut cells end the connection of the next reader of a log, after a piece. They are
+	// reached over HTTP.
+	cut map[string]bool
 	// gone cells are not present any more.
 	gone map[string]bool
 
@@ -84,7 +88,7 @@ func (c *tickless) Advance(d time.Duration) {
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	start := memcell.NewClock()
-	w := &world{t: t, clock: &tickless{now: start.Now()}, silent: map[string]bool{}, gone: map[string]bool{}, output: map[string]string{}, used: map[string]rep.ContainerUsage{}, later: map[int][]string{}}
+	w := &world{t: t, clock: &tickless{now: start.Now()}, silent: map[string]bool{}, cut: map[string]bool{}, gone: map[string]bool{}, output: map[string]string{}, used: map[string]rep.ContainerUsage{}, later: map[int][]string{}}
 	w.store = memstore.New(&memstore.Options{Now: w.clock.Now})
 	w.cells = memcell.NewFleet(3, start)
 	for _, c := range w.cells {
@@ -305,14 +309,18 @@ func (o *operated) Logs(ctx context.Context, r rep.LogRequest) iter.Seq2[rep.Log
 			return
 		}
 		// In pieces that end nowhere in particular.
-		for at := 0; at < len(text); at += 7 {
+		for at := int(r.From); at < len(text); at += 7 {
 			end := min(at+7, len(text))
 			chunk := rep.LogChunk{Next: int64(end), Data: []byte(text[at:end])}
-			if at == 0 {
+			if at == int(r.From) {
 				chunk.Labels = &rep.LogLabels{Source: "APP", InstanceGUID: r.ContainerGUID, Stream: r.Stream, Tags: map[string]string{"colour": "\x1bblue"}}
 			}
 			if !yield(chunk, nil) {
 				return
+			}
+			if o.w.cut[o.Presence.CellID] {
+				delete(o.w.cut, o.Presence.CellID)
+				panic(http.ErrAbortHandler)
 			}
 		}
 	}
@@ -352,6 +360,8 @@ func (w *world) do(words []string) {
 		w.find(words[1]).Presence.Capacity.MemoryMB = 16
 	case "silent":
 		w.silent[words[1]] = true
+	case "cut":
+		w.cut[words[1]] = true
 	case "gone": // CELL... at once
 		for _, cell := range words[1:] {
 			w.gone[cell] = true

@@ -17,9 +17,10 @@ import (
 // forks without end at its limit holds up its neighbours in this way, and four do so for
 // half a minute and more. One container does so too in which hundreds of processes take
 // memory and give it back. They all wait, and few are killed, because there is room again
-// when the turn of each comes. The Backend ends containers in which many wait. Not every
-// kernel says so; so those that are killed count as well, where there are many. In a
-// container with few processes, one is killed after the other and holds up nobody.
+// when the turn of each comes. The Backend ends containers in which many wait. On a slow
+// processor, few may wait at the moment of a count; so those that are killed count as well,
+// where there are many. In a container with few processes, one is killed after the other
+// and holds up nobody.
 
 const (
 	// stormPause is the time between two counts of the threads that wait, give or take a

@@ -4,41 +4,41 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
+	"unicode"
+	"unicode/utf8"
 )
 
-// Visible writes control characters, which could change what the terminal shows
-// or does, as they are written in Go: "\x1b". Line ends and tabs stay.
+// Visible writes what could change what a terminal shows or does, as it is written in
+// Go: control characters, marks that change the direction of text, and bytes that are
+// no UTF-8, which a terminal of another encoding may take for controls. Line ends and
+// tabs stay.
 type Visible struct {
 	Out io.Writer
-	// lead is set after the first byte of a character that may be a control.
-	lead bool
+	// rest is the beginning of a character.
+	rest []byte
 }
-
-// controlLead is the first byte, in UTF-8, of the controls U+0080 to U+009F.
-const controlLead = 0xC2
 
 // Write implements [io.Writer].
 func (v *Visible) Write(data []byte) (int, error) {
-	text := make([]byte, 0, len(data)+1)
-	for _, b := range data {
-		lead := v.lead
-		v.lead = b == controlLead
+	rest := append(v.rest, data...)
+	text := make([]byte, 0, len(rest))
+	for utf8.FullRune(rest) {
+		r, size := utf8.DecodeRune(rest)
 		switch {
-		case lead && b >= 0x80 && b < 0xA0:
-			text = fmt.Appendf(text, `\u%04x`, b)
-			continue
-		case lead:
-			text = append(text, controlLead)
-		}
-		switch {
-		case v.lead: // the next byte decides
-		case b < ' ' && b != '\n' && b != '\t', b == 0x7F:
-			text = fmt.Appendf(text, `\x%02x`, b)
+		case r == '\n', r == '\t':
+			text = append(text, rest[0])
+		case r == utf8.RuneError && size == 1, r < utf8.RuneSelf && unicode.IsControl(r):
+			text = fmt.Appendf(text, `\x%02x`, rest[0])
+		case unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp):
+			text = fmt.Appendf(text, `\u%04x`, r)
 		default:
-			text = append(text, b)
+			text = append(text, rest[:size]...)
 		}
+		rest = rest[size:]
 	}
+	v.rest = slices.Clone(rest)
 	if _, err := v.Out.Write(text); err != nil {
 		return 0, err
 	}

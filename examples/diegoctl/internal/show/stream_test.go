@@ -12,6 +12,8 @@ func TestATerminalGetsNoControlCharactersOfContainers(t *testing.T) {
 		"50%\r100%\n":                    `50%\x0d100%` + "\n",
 		"bell\a, delete\x7f":             `bell\x07, delete\x7f`,
 		"a C1 control: \u009b2J":         `a C1 control: \u009b2J`,
+		"in Latin-1, C1: \x9b2J, \xc2!":  `in Latin-1, C1: \x9b2J, \xc2!`,
+		"backwards: \u202eabc\u2028":     `backwards: \u202eabc\u2028`,
 		"Grüße, \u00a0\u20ac \U0001f600": "Grüße, \u00a0\u20ac \U0001f600",
 	} {
 		for _, size := range []int{1, 2, 3, 100} { // as it may arrive
