@@ -12,7 +12,7 @@ import (
 
 // Visible writes what could change what a terminal shows or does, as it is written in
 // Go: control characters, marks that change the direction of text, and bytes that are
-// no UTF-8, which a terminal of another encoding may take for controls. Line ends and
+// not valid UTF-8, which a terminal of another encoding may take for controls. Line ends and
 // tabs stay.
 type Visible struct {
 	Out io.Writer
