@@ -135,7 +135,7 @@ func TestACallFromAContainerIsAnsweredByTheFilter(t *testing.T) {
 		{"setxattr-large", []int{unix.SYS_SETXATTR, bad, bad, bad, 1025, 0}, unix.E2BIG},
 		{"lsetxattr-large", []int{unix.SYS_LSETXATTR, bad, bad, bad, 1025, 0}, unix.E2BIG},
 		{"fsetxattr-large", []int{unix.SYS_FSETXATTR, bad, bad, bad, 1025, 0}, unix.E2BIG},
-		{"fsetxattr-small", []int{unix.SYS_FSETXATTR, bad, bad, bad, 1024, 0}, unix.EFAULT},
+		{"fsetxattr-small", []int{unix.SYS_FSETXATTR, 0, bad, bad, 1024, 0}, unix.EFAULT},
 		{"setxattrat", []int{463, bad, bad, 0, bad, bad, 16}, unix.ENOSYS},
 		{"line-discipline", []int{unix.SYS_IOCTL, bad, 0x5423}, unix.EPERM},
 		{"device-request", []int{unix.SYS_IOCTL, bad, unix.TCGETS}, unix.EBADF},
