@@ -16,6 +16,7 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/cgroup"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/ids"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/rootfs"
 )
 
 // firstCapabilities are what starting and signalling processes of any user
@@ -41,10 +42,10 @@ var (
 	// container sees as much as everybody. Each kernel has others, some of which
 	// root may write without any capability. "locks" is not among them: while it
 	// is read, nobody on the host gets a lock, and reading it takes as long as
-	// there are many locks.
+	// there are many locks. Nor is "fs", which tells how full the neighbours' disks are.
 	procShown = []string{
 		"buddyinfo", "bus", "cgroups", "cmdline", "config.gz", "consoles", "cpuinfo", "crypto", "devices", "diskstats", "dma",
-		"execdomains", "fb", "filesystems", "fs", "iomem", "ioports", "irq", "kallsyms", "key-users", "loadavg",
+		"execdomains", "fb", "filesystems", "iomem", "ioports", "irq", "kallsyms", "key-users", "loadavg",
 		"mdstat", "meminfo", "misc", "modules", "mounts", "net", "partitions", "pressure", "schedstat", "self", "softirqs",
 		"stat", "swaps", "sys", "sysrq-trigger", "sysvipc", "thread-self", "tty", "uptime", "version", "vmstat", "zoneinfo",
 	}
@@ -54,7 +55,7 @@ var (
 		"/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags", "/proc/latency_stats", "/proc/pagetypeinfo",
 		"/proc/sched_debug", "/proc/scsi", "/proc/slabinfo", "/proc/timer_list", "/proc/timer_stats", "/proc/vmallocinfo",
 	}
-	readOnlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/pressure", "/proc/sys", "/proc/sysrq-trigger"}
+	readOnlyPaths = []string{"/proc/bus", "/proc/irq", "/proc/pressure", "/proc/sys", "/proc/sysrq-trigger"}
 	// sysShown are the directories of /sys that programs ask how many processors
 	// there are and how memory is laid out. There are no others: root owns all of
 	// /sys, and to read a file there may already change the host.
@@ -115,6 +116,14 @@ func (b *Backend) config(spec executor.ContainerSpec, own ids.Range, rootFS stri
 		c.Namespaces = append(c.Namespaces, configs.Namespace{Type: configs.NEWUSER, Path: own.Path()})
 		mapping := []configs.IDMap{{ContainerID: 0, HostID: int64(own.First), Size: int64(own.Size)}}
 		c.UIDMappings, c.GIDMappings = mapping, mapping
+		// libcontainer would mount the nodes of the host.
+		c.Devices = nil
+		for _, n := range nodes() {
+			c.Mounts = append(c.Mounts, &configs.Mount{
+				Source: b.roots.Node(spec.GUID, n.Name), Destination: "/dev/" + n.Name, Device: "bind",
+				Flags: unix.MS_BIND | unix.MS_NOSUID | unix.MS_NOEXEC, PropagationFlags: []int{unix.MS_PRIVATE},
+			})
+		}
 	}
 	if b.host.cgroupNamespace {
 		c.Namespaces = append(c.Namespaces, configs.Namespace{Type: configs.NEWCGROUP})
@@ -139,6 +148,14 @@ func (b *Backend) config(spec executor.ContainerSpec, own ids.Range, rootFS stri
 		c.Mounts = append(c.Mounts, mount)
 	}
 	return c
+}
+
+// nodes are the devices that a container with ids of its own has for itself.
+func nodes() (list []rootfs.Node) {
+	for _, d := range cgroup.DeviceNodes() {
+		list = append(list, rootfs.Node{Name: path.Base(d.Path), Major: uint32(d.Major), Minor: uint32(d.Minor)})
+	}
+	return list
 }
 
 // limits are the resources of a container.

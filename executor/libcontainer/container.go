@@ -206,7 +206,7 @@ func (b *Backend) makeDir(_ context.Context, c *container) error {
 // process begins.
 func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 	rootFS, masks, below, err := b.roots.Mount(ctx, rootfs.Container{
-		GUID: c.guid, Dir: c.dir, RootFS: c.spec.RootFS, Layer: strings.Join(c.spec.Layers, ""), DiskMB: c.spec.Resources.DiskMB, IDs: c.ids,
+		GUID: c.guid, Dir: c.dir, RootFS: c.spec.RootFS, Layer: strings.Join(c.spec.Layers, ""), DiskMB: c.spec.Resources.DiskMB, IDs: c.ids, Nodes: nodes(),
 	})
 	if err != nil {
 		return err
@@ -232,12 +232,13 @@ func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 	if err != nil {
 		return err
 	}
-	defer other.Close()
 	first := &libcontainer.Process{
 		Args: []string{pid1.ProgramPath}, Cwd: "/", Init: true,
 		ExtraFiles: []*os.File{other, b.program},
 	}
-	if err := lc.Start(first); err != nil {
+	err = lc.Start(first)
+	other.Close() // so that its end is told, even if it comes before it is ready
+	if err != nil {
 		conn.Close()
 		return c.errFirst(err)
 	}

@@ -161,6 +161,17 @@ func (b *Backend) supported(spec executor.ContainerSpec) error {
 				Detail: fmt.Sprintf("a mount at %q: the container needs its own %s; mount it elsewhere", m.Target, kept)}
 		}
 	}
+	// The kernel takes away a mount of the container if the daemon removes what it is on.
+	for _, f := range spec.Files {
+		kept := keptFrom(f.Path)
+		if strings.HasPrefix(path.Clean("/"+f.Path), "/dev/shm/") {
+			kept = ""
+		}
+		if kept != "" {
+			return &executor.BackendError{Kind: executor.ErrUnsupported, GUID: spec.GUID,
+				Detail: fmt.Sprintf("a file at %q: the container needs its own %s; write it elsewhere", f.Path, kept)}
+		}
+	}
 	return nil
 }
 

@@ -119,11 +119,10 @@ func (c *container) writeFile(f executor.File) error {
 		return err
 	}
 	name := path.Join(rest, path.Base(f.Path))
-	// A link in the image, as /etc/resolv.conf often is, is replaced.
+	// A link in the image, as /etc/resolv.conf often is, is replaced. In another mount
+	// namespace, a mount would go with what it is on; see supported.
 	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		if !errors.Is(err, unix.EBUSY) { // somebody's mount: written to
-			return err
-		}
+		return err
 	}
 	return root.WriteFile(name, []byte(f.Content), 0o644)
 }

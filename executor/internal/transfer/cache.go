@@ -59,6 +59,8 @@ type version struct {
 	path             string
 	size             int64
 	etag, modified   string
+	query            string // of the URL, as queryOf returns it
+	moved            bool   // another host has sent it than the one that was asked
 	algorithm, value string
 	leases           int
 	used             int64
@@ -90,7 +92,7 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, p
 			return nil, err
 		}
 		defer leave()
-		file, header, err := f.download(ctx, r, known, disk)
+		file, answer, err := f.download(ctx, r, known, disk)
 		if err != nil || file == nil {
 			return nil, err
 		}
@@ -100,8 +102,8 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, p
 			os.Remove(file.Name())
 			return nil, err
 		}
-		return &version{path: path, size: size, etag: validator(header, "ETag"), modified: validator(header, "Last-Modified"),
-			algorithm: r.Algorithm, value: r.Value}, nil
+		return &version{path: path, size: size, etag: validator(answer.Header, "ETag"), modified: validator(answer.Header, "Last-Modified"),
+			query: queryOf(r.URL), moved: answer.Request.URL.Host != hostOf(r.URL), algorithm: r.Algorithm, value: r.Value}, nil
 	}
 	fetch := func(known *version) (v *version, err error) {
 		err = f.MakingRoom(full, func() (err error) {
@@ -140,8 +142,10 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, p
 		return c.admit(known, most)
 	}
 	var confirmable *version
-	if known != nil && r.Value == "" && (known.v.etag != "" || known.v.modified != "") {
-		confirmable = known.v
+	if known != nil && r.Value == "" {
+		if etag, modified := known.v.validators(r.URL); etag != "" || modified != "" {
+			confirmable = known.v
+		}
 	}
 	next, err := fetch(confirmable)
 	if err == nil && next == nil {
@@ -167,6 +171,19 @@ func validator(h http.Header, name string) string {
 		return text
 	}
 	return ""
+}
+
+// validators are what a server is asked by whether a version is what a URL names now. With
+// another query it may be another archive, by another tenant: a server compares its date
+// with the date of any, and a host to which it was moved may have chosen its tag to match.
+func (v *version) validators(url string) (etag, modified string) {
+	switch {
+	case v.query == queryOf(url):
+		return v.etag, v.modified
+	case v.moved || strings.HasPrefix(v.etag, "W/"):
+		return "", ""
+	}
+	return v.etag, ""
 }
 
 // keyOf is a key of the cache for what tells two archives apart. It has a fixed length,
@@ -204,7 +221,7 @@ func (c *cache) room() int64 {
 // origin is the part of a URL that says what it names. It belongs to the key:
 // a tenant that knows another's key and has a server that says "not modified"
 // does not get what the other's server sent. Queries are often signatures,
-// which differ each time.
+// which differ each time; see validators.
 func origin(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
@@ -212,6 +229,24 @@ func origin(text string) string {
 	}
 	u.User, u.RawQuery, u.Fragment = nil, "", ""
 	return u.String()
+}
+
+// queryOf is what origin leaves out of a URL, in a fixed length.
+func queryOf(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return keyOf(u.User.String(), u.RawQuery)
+}
+
+// hostOf is the host of a URL, with its port.
+func hostOf(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return ""
+	}
+	return u.Host
 }
 
 // enter waits for the turn at a key.

@@ -262,36 +262,39 @@ func (t *tarStream) Close() error {
 }
 
 // download stores what a server sends in a new file. It is nil if the server
-// says that known has not changed.
-func (f *Fetcher) download(ctx context.Context, r Request, known *version, disk *part) (*os.File, http.Header, error) {
+// says that known has not changed. The body of the answer is closed.
+func (f *Fetcher) download(ctx context.Context, r Request, known *version, disk *part) (*os.File, *http.Response, error) {
 	if err := checkURL(r.URL); err != nil {
 		return nil, nil, err
 	}
 	var err error
 	for range attempts {
 		var file *os.File
-		var header http.Header
+		var answer *http.Response
 		var again bool
-		if file, header, again, err = f.try(ctx, r, known, disk); err == nil || !again || ctx.Err() != nil {
-			return file, header, err
+		if file, answer, again, err = f.try(ctx, r, known, disk); err == nil || !again || ctx.Err() != nil {
+			return file, answer, err
 		}
 	}
 	return nil, nil, err
 }
 
 // try is one attempt; again says whether another may do better.
-func (f *Fetcher) try(ctx context.Context, r Request, known *version, disk *part) (file *os.File, h http.Header, again bool, err error) {
+func (f *Fetcher) try(ctx context.Context, r Request, known *version, disk *part) (file *os.File, answer *http.Response, again bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.URL, nil)
 	if err != nil {
 		return nil, nil, false, err
 	}
-	if known != nil && known.etag != "" {
-		request.Header.Set("If-None-Match", known.etag)
-	}
-	if known != nil && known.modified != "" {
-		request.Header.Set("If-Modified-Since", known.modified)
+	if known != nil {
+		etag, modified := known.validators(r.URL)
+		if etag != "" {
+			request.Header.Set("If-None-Match", etag)
+		}
+		if modified != "" {
+			request.Header.Set("If-Modified-Since", modified)
+		}
 	}
 	response, err := f.options.Client.Do(request)
 	if err != nil {
@@ -299,7 +302,7 @@ func (f *Fetcher) try(ctx context.Context, r Request, known *version, disk *part
 	}
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusNotModified && known != nil {
-		return nil, response.Header, false, nil
+		return nil, response, false, nil
 	}
 	if response.StatusCode != http.StatusOK {
 		return nil, nil, response.StatusCode >= 500, fmt.Errorf("%w: %s answers %s", ErrStatus, shown(r.URL), response.Status)
@@ -336,7 +339,7 @@ func (f *Fetcher) try(ctx context.Context, r Request, known *version, disk *part
 	if got := hex.EncodeToString(sum.Sum(nil)); r.Value != "" && got != r.Value {
 		return file, nil, true, fmt.Errorf("%w: %s has the %s %s, want %s", ErrChecksum, shown(r.URL), r.Algorithm, got, r.Value)
 	}
-	return file, response.Header, false, nil
+	return file, response, false, nil
 }
 
 func (f *Fetcher) tooLarge(r Request) error {

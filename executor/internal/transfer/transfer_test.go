@@ -405,6 +405,48 @@ func TestAnUploadIsNotLostInARedirect(t *testing.T) {
 	}
 }
 
+func TestAnArchiveOfAnotherQueryIsNotTakenForTheOneThatIsAskedFor(t *testing.T) {
+	tags := map[string]string{}
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"of good"`) // as chosen by who wants to be taken for it
+		w.Write(tarOf("f", "evil"))
+	}))
+	defer elsewhere.Close()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := r.URL.Query().Get("id")
+		if id == "elsewhere" {
+			http.Redirect(w, r, elsewhere.URL, http.StatusFound)
+			return
+		}
+		if tag := tags[id]; tag != "" {
+			w.Header().Set("ETag", tag)
+		}
+		w.Header().Set("Last-Modified", time.Unix(1e9, 0).UTC().Format(http.TimeFormat))
+		if since := r.Header.Get("If-Modified-Since"); r.Header.Get("If-None-Match") == tags[id] && tags[id] != "" || since != "" {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		w.Write(tarOf("f", id))
+	}))
+	defer s.Close()
+	for _, test := range []struct{ name, first, tagOfFirst, tagOfGood string }{
+		{"by the date alone", "evil", "", ""},
+		{"by a tag that means little", "evil", `W/"1"`, `W/"1"`},
+		{"by the tag of another server", "elsewhere", "", `"of good"`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			tags["evil"], tags["good"] = test.tagOfFirst, test.tagOfGood
+			f, _ := newFetcher(t)
+			fetch(t, f, transfer.Request{URL: s.URL + "/f?id=" + test.first, CacheKey: "k"}).Release()
+			l := fetch(t, f, transfer.Request{URL: s.URL + "/f?id=good", CacheKey: "k"})
+			defer l.Release()
+			if got := content(t, l); got != "good" {
+				t.Errorf("it has the content of %s", got)
+			}
+		})
+	}
+}
+
 // many serves an archive with so many files of a size, which never changes.
 func many(t *testing.T, files, size int) string {
 	t.Helper()

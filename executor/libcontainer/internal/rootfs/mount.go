@@ -33,6 +33,7 @@ const (
 	rootDir  = "root"  // the root file system
 	layerDir = "layer" // the layer between image and container
 	diskDir  = "disk"  // the container's disk
+	nodesDir = "nodes" // its devices
 )
 
 // A Container is what a Mounter knows of one.
@@ -49,6 +50,14 @@ type Container struct {
 	DiskMB int64
 	// IDs are those to which its files belong.
 	IDs ids.Range
+	// Nodes are the devices of a container with ids of its own; see [Mounter.Node].
+	Nodes []Node
+}
+
+// A Node is a character device.
+type Node struct {
+	Name         string
+	Major, Minor uint32
 }
 
 // A Mounter mounts root file systems. Its methods may be called concurrently,
@@ -101,6 +110,11 @@ func (m *Mounter) Mount(ctx context.Context, c Container) (dir string, masks, be
 	if err := m.mountDir(c.GUID, c.IDs); err != nil {
 		return "", nil, nil, err
 	}
+	if c.IDs.Own() {
+		if err := m.makeNodes(c.GUID, c.Nodes); err != nil {
+			return "", nil, nil, fmt.Errorf("container %q: its devices: %w", c.GUID, err)
+		}
+	}
 	own := c.Dir
 	if c.DiskMB > 0 {
 		stage.Reached()
@@ -135,6 +149,30 @@ func (m *Mounter) Mount(ctx context.Context, c Container) (dir string, masks, be
 	}
 	return dir, masks, []string{image.dir, c.Layer}, nil
 }
+
+// makeNodes makes the devices of a container. The kernel delivers what happens to a
+// device to all who watch its node, and who opens or writes it pays for that. So no
+// two containers share a node, nor does one with the host.
+func (m *Mounter) makeNodes(guid string, nodes []Node) error {
+	dir := m.in(guid, nodesDir)
+	if err := unix.Mount("nodes", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "mode=755,size=64k"); err != nil {
+		return &os.PathError{Op: "mount", Path: dir, Err: err}
+	}
+	stage.Reached()
+	for _, n := range nodes {
+		path := m.Node(guid, n.Name)
+		if err := unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(n.Major, n.Minor))); err != nil {
+			return &os.PathError{Op: "mknod", Path: path, Err: err}
+		}
+		if err := os.Chmod(path, 0o666); err != nil { // with any umask of the daemon
+			return err
+		}
+	}
+	return nil
+}
+
+// Node is where a device of a container is between Mount and Unmount.
+func (m *Mounter) Node(guid, name string) string { return filepath.Join(m.in(guid, nodesDir), name) }
 
 // A lower is a directory that containers share, or none if it is empty, and
 // where it is mounted for a moment.
@@ -223,12 +261,12 @@ func (m *Mounter) Disk(guid string) string { return m.in(guid, diskDir) }
 // soon as the daemon unmounts its own copy.
 func (m *Mounter) mountDir(guid string, own ids.Range) error {
 	dir := m.dir(guid)
-	for _, name := range []string{dir, m.in(guid, rootDir), m.in(guid, layerDir), m.in(guid, diskDir)} {
+	for _, name := range []string{dir, m.in(guid, rootDir), m.in(guid, layerDir), m.in(guid, diskDir), m.in(guid, nodesDir)} {
 		if err := os.Mkdir(name, 0o700); err != nil {
 			return err
 		}
 	}
-	for _, name := range []string{dir, m.in(guid, layerDir)} {
+	for _, name := range []string{dir, m.in(guid, layerDir), m.in(guid, nodesDir)} {
 		if err := os.Lchown(name, own.Host(0), own.Host(0)); err != nil {
 			return err
 		}
@@ -248,7 +286,7 @@ func (m *Mounter) Unmount(guid string) error {
 			return err
 		}
 	}
-	for _, name := range []string{m.in(guid, rootDir), m.in(guid, layerDir), m.in(guid, diskDir), m.dir(guid)} {
+	for _, name := range []string{m.in(guid, rootDir), m.in(guid, layerDir), m.in(guid, diskDir), m.in(guid, nodesDir), m.dir(guid)} {
 		if err := unix.Rmdir(name); err != nil && err != unix.ENOENT {
 			return &os.PathError{Op: "rmdir", Path: name, Err: err}
 		}
