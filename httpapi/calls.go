@@ -93,6 +93,17 @@ func call(name, path string, roles []Role, repeat wire.Repeat, doc string) wire.
 	return info
 }
 
+// maxHistories is how many histories one caller may read at a time. One may have
+// definitions of 4 MiB for each of its revisions or events, and takes a multiple of
+// that until it has been written.
+const maxHistories = 2
+
+// history is a call whose answer may be a hundred times as large as its arguments.
+func history(info wire.Info) wire.Info {
+	info.Each = maxHistories
+	return info
+}
+
 // tell is a call without an answer.
 func tell[A, In any](info wire.Info, serve func(context.Context, A, In) error) *wire.Call[A, In, wire.None] {
 	return ask(info, func(ctx context.Context, api A, in In) (wire.None, error) {

@@ -198,8 +198,8 @@ var (
 		})
 	callRestartDeployment = tellProcess(call("RestartDeployment", "bbs/restart_deployment", consumers, wire.Once,
 		"Replaces every instance of a process by a rollout to its definition under a new id."), bbs.API.RestartDeployment)
-	callRevisions = askProcess(call("Revisions", "bbs/revisions", readers, wire.Always,
-		"Lists the revisions of a deployment, with their definitions, the oldest first."), bbs.API.Revisions)
+	callRevisions = askProcess(history(call("Revisions", "bbs/revisions", readers, wire.Always,
+		"Lists the revisions of a deployment, with their definitions, the oldest first.")), bbs.API.Revisions)
 	callDeleteDeployment = tellProcess(call("DeleteDeployment", "bbs/delete_deployment", consumers, wire.Once,
 		"Ends a deployment or desired LRP and stops its instances."), bbs.API.DeleteDeployment)
 	callPauseRollout = tellProcess(call("PauseRollout", "bbs/pause_rollout", consumers, wire.Once,
@@ -301,8 +301,8 @@ var (
 		Position: func(e *storage.Event) int64 { return int64(e.Sequence) },
 		Kind:     func(e *storage.Event) string { return e.Subject().Kind },
 	}
-	callTimeline = askIndex(call("Timeline", "bbs/timeline", readers, wire.Always,
-		"Says what happened at an index and why, as far back as the log goes. The answer leaves out the oldest events beyond about 16 MiB."), bbs.API.Timeline)
+	callTimeline = askIndex(history(call("Timeline", "bbs/timeline", readers, wire.Always,
+		"Says what happened at an index and why, as far back as the log goes. The answer leaves out the oldest events beyond about 16 MiB.")), bbs.API.Timeline)
 
 	callAnnounce = forCell(tell(call("Announce", "bbs/announce", cells, wire.Always,
 		"Makes a cell present, or renews that."),

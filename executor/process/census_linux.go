@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"slices"
@@ -15,7 +16,19 @@ import (
 )
 
 // censuses are of all Backends of this process: they look at the same /proc.
-var censuses = looks[*census]{take: func() (*census, error) { return takeCensus("/proc") }}
+var censuses = looks[*census]{take: takeNext()}
+
+// takeNext takes one census after another.
+func takeNext() func() (*census, error) {
+	var last *census
+	return func() (*census, error) {
+		c, err := takeCensus("/proc", last)
+		if err == nil {
+			last = c
+		}
+		return c, err
+	}
+}
 
 // A census is what one look at all processes of the host has found. It is not
 // changed any more.
@@ -25,26 +38,47 @@ type census struct {
 	sessions map[int][]int
 	children map[int][]int // by the number of their parent
 	numbers  map[int]int   // position of each process
+	read     map[int]environment
+}
+
+// An environment is what a census has read of one, by the number of its process.
+type environment struct {
+	started string // as in leader
+	program string // as in member
+	marks   []string
+}
+
+// marksOf are the marks of a process whose environment was read, and which has not
+// executed another program since.
+func (c *census) marksOf(m member) (marks []string, known bool) {
+	if c == nil || m.program == "" {
+		return nil, false
+	}
+	e, known := c.read[m.pid]
+	return e.marks, known && e.started == m.started && e.program == m.program
 }
 
 // A member is a process of a container, as /proc shows it.
 type member struct {
 	pid, parent, group, session int
 	zombie                      bool
+	program                     string // where it and its environment begin and end in memory; "" if that is hidden
+	headless                    bool   // its main thread has ended, and others go on
 	started                     string // as in leader
 	cpu                         time.Duration
 	residentPages               int64
 }
 
 // takeCensus reads everything below a directory like /proc. An error means that
-// there may be processes that it has not seen.
-func takeCensus(proc string) (*census, error) {
+// there may be processes that it has not seen. before is the last census, or nil: what
+// it has read of environments is not read again, because that takes most of the time.
+func takeCensus(proc string, before *census) (*census, error) {
 	dir, err := os.Open(proc)
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
-	c := &census{marked: make(map[string][]int), sessions: make(map[int][]int), children: make(map[int][]int), numbers: make(map[int]int)}
+	c := &census{marked: make(map[string][]int), sessions: make(map[int][]int), children: make(map[int][]int), numbers: make(map[int]int), read: make(map[int]environment)}
 	var buffer bytes.Buffer // of all, because an environment may have megabytes
 	// Few names at a time, and the processes at once: one that forks and ends all the
 	// time has another number by the time in which all names are read.
@@ -78,19 +112,30 @@ func takeCensus(proc string) (*census, error) {
 		if err != nil {
 			return nil, err
 		}
-		var environ []byte
-		if !m.zombie { // which has none
-			environ, err = read(&buffer, proc+"/"+name+"/environ")
+		dirs, known := before.marksOf(m)
+		if !known {
+			var environ []byte
+			switch {
+			case m.zombie: // which has none
+			case m.headless:
+				environ, err = readHeadless(&buffer, proc+"/"+name+"/task")
+			default:
+				environ, err = read(&buffer, proc+"/"+name+"/environ")
+			}
+			if err != nil && !hidden(err) {
+				return nil, err
+			}
+			dirs, known = marks(environ), err == nil
 		}
-		if err != nil && !hidden(err) {
-			return nil, err
+		if known {
+			c.read[m.pid] = environment{m.started, m.program, dirs}
 		}
 		at := len(c.all)
 		c.all = append(c.all, m)
 		c.numbers[m.pid] = at
 		c.sessions[m.session] = append(c.sessions[m.session], at)
 		c.children[m.parent] = append(c.children[m.parent], at)
-		for _, dir := range marks(environ) {
+		for _, dir := range dirs {
 			c.marked[dir] = append(c.marked[dir], at)
 		}
 	}
@@ -99,7 +144,33 @@ func takeCensus(proc string) (*census, error) {
 // fewEntries has room for the longest name of a file, or for a dozen numbers.
 const fewEntries = 288
 
-// read returns the content of a file, which is valid until the buffer is used again.
+// maxEnviron is more than execve accepts. A process may say later, by prctl, that its
+// environment is any part of its address space, however large.
+const maxEnviron = 8 << 20
+
+// maxMarks is how many directories one environment may name. The backend sets one.
+const maxMarks = 16
+
+// maxPath is how long the name of a file may be.
+const maxPath = 4096
+
+// readHeadless reads the environment of a process whose main thread has ended, as one
+// of the other threads shows it.
+func readHeadless(buffer *bytes.Buffer, tasks string) ([]byte, error) {
+	threads, err := os.ReadDir(tasks)
+	if err != nil {
+		return nil, err
+	}
+	for _, thread := range threads {
+		environ, err := read(buffer, tasks+"/"+thread.Name()+"/environ")
+		if err == nil && len(environ) > 0 || err != nil && !hidden(err) {
+			return environ, err
+		}
+	}
+	return nil, nil
+}
+
+// read returns the beginning of a file, which is valid until the buffer is used again.
 func read(buffer *bytes.Buffer, name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -107,7 +178,7 @@ func read(buffer *bytes.Buffer, name string) ([]byte, error) {
 	}
 	defer f.Close()
 	buffer.Reset()
-	_, err = buffer.ReadFrom(f)
+	_, err = buffer.ReadFrom(io.LimitReader(f, maxEnviron))
 	return buffer.Bytes(), err
 }
 
@@ -121,10 +192,10 @@ func hidden(err error) bool {
 // marks are the container directories in an environment.
 func marks(environ []byte) (dirs []string) {
 	const assignment = containerDirVar + "="
-	for len(environ) > 0 {
+	for len(environ) > 0 && len(dirs) < maxMarks {
 		var variable []byte
 		variable, environ, _ = bytes.Cut(environ, []byte{0})
-		if dir, ok := bytes.CutPrefix(variable, []byte(assignment)); ok {
+		if dir, ok := bytes.CutPrefix(variable, []byte(assignment)); ok && len(dir) <= maxPath {
 			dirs = append(dirs, string(dir))
 		}
 	}
@@ -215,8 +286,17 @@ func readMember(proc string, pid int) (member, error) {
 		v, _ := strconv.ParseInt(fields[i], 10, 64)
 		return v
 	}
+	dead := fields[0] == "Z" // or only its main thread is
+	headless := dead && n(17) > 1
+	// An exec loads a program at a place that Linux draws by lot. Where it does not
+	// draw lots, another program or environment has another size.
+	program := ""
+	if len(fields) > 48 && fields[47] != "0" {
+		program = strings.Join(append(fields[23:26:26], fields[47:49]...), " ")
+	}
 	return member{
-		pid: pid, parent: int(n(1)), group: int(n(2)), session: int(n(3)), zombie: fields[0] == "Z",
+		program: program, headless: headless,
+		pid: pid, parent: int(n(1)), group: int(n(2)), session: int(n(3)), zombie: dead && !headless,
 		started: fields[19], cpu: time.Duration(n(11)+n(12)) * clockTick, residentPages: n(21),
 	}, nil
 }

@@ -51,7 +51,7 @@ func TestACensusSkipsWhatHasEndedAndFailsForWhatItCannotRead(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			c, err := takeCensus(proc)
+			c, err := takeCensus(proc, nil)
 			switch {
 			case test.want < 0 && err == nil:
 				t.Errorf("it says nothing is wrong, and found %+v", c.all)
@@ -60,7 +60,7 @@ func TestACensusSkipsWhatHasEndedAndFailsForWhatItCannotRead(t *testing.T) {
 			}
 		})
 	}
-	if _, err := takeCensus(filepath.Join(t.TempDir(), "missing")); err == nil {
+	if _, err := takeCensus(filepath.Join(t.TempDir(), "missing"), nil); err == nil {
 		t.Error("a host without /proc has no processes")
 	}
 }
@@ -148,12 +148,27 @@ func TestACensusNeedsMemoryForOneEnvironmentAtATime(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	c, err := takeCensus(proc)
+	c, err := takeCensus(proc, nil)
 	runtime.ReadMemStats(&after)
 	if err != nil || len(c.marked) != processes {
 		t.Errorf("it found %d containers of %d: %v", len(c.marked), processes, err)
 	}
 	if took := after.TotalAlloc - before.TotalAlloc; took > processes*size/4 {
 		t.Errorf("it took %d bytes", took)
+	}
+}
+
+func TestOneEnvironmentMarksFewContainers(t *testing.T) {
+	for _, test := range []struct {
+		environ string
+		want    int
+	}{
+		{"A=b\x00" + containerDirVar + "=/dir\x00C=d\x00", 1},
+		{strings.Repeat(containerDirVar+"=/dir\x00", 1000), maxMarks},
+		{containerDirVar + "=/" + strings.Repeat("x", maxPath) + "\x00", 0},
+	} {
+		if got := len(marks([]byte(test.environ))); got != test.want {
+			t.Errorf("%.60q… has %d marks, want %d", test.environ, got, test.want)
+		}
 	}
 }

@@ -50,6 +50,10 @@ type Info struct {
 	Doc string
 	// Long calls last until one side ends them; what they write is sent at once.
 	Long bool
+	// Each is how many of these calls one caller may have served at a time, by the
+	// name of its certificate; the others wait. 0 means any number. It is for answers
+	// that take much memory.
+	Each int
 	// Silence is how long an answer that has begun may pause: 0 means as long as
 	// the client waits for any answer, less than 0 for ever. For a feed it applies
 	// if the answer has no HeartbeatHeader.
@@ -100,6 +104,12 @@ func (c *Call[A, In, Out]) serve(s *Server, api A, w http.ResponseWriter, r *htt
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.Timeout)
 	defer cancel()
+	leave, err := s.takeTurn(ctx, r, &c.Info, caller.Name)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	defer leave() // after the answer was written: it is in memory until then
 	out, err := c.Serve(ctx, api, in)
 	if err != nil {
 		s.fail(w, r, err)

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 
@@ -79,5 +80,49 @@ func (s *Server) addLoad(caller string, calls int, bytes int64) {
 	now.bytes += bytes
 	if s.loads[caller] = now; now == (load{}) {
 		delete(s.loads, caller)
+	}
+}
+
+// turns are the calls of one kind of one caller, for Info.Each.
+type turns struct {
+	places chan struct{}
+	users  int // calls that are served or wait; guarded by Server.mu
+}
+
+// whose names turns.
+type whose struct{ call, caller string }
+
+// takeTurn waits until fewer than info.Each calls of the caller are served. leave is
+// called after the answer.
+func (s *Server) takeTurn(ctx context.Context, r *http.Request, info *Info, caller string) (leave func(), err error) {
+	if info.Each == 0 || r.TLS == nil {
+		return func() {}, nil
+	}
+	key := whose{info.Name, caller}
+	s.mu.Lock()
+	if s.turns == nil {
+		s.turns = map[whose]*turns{}
+	}
+	t := s.turns[key]
+	if t == nil {
+		t = &turns{places: make(chan struct{}, info.Each)}
+		s.turns[key] = t
+	}
+	t.users++
+	s.mu.Unlock()
+	gone := func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if t.users--; t.users == 0 {
+			delete(s.turns, key)
+		}
+	}
+	select {
+	case t.places <- struct{}{}:
+		return func() { <-t.places; gone() }, nil
+	case <-ctx.Done():
+		gone()
+		s.Refused()
+		return nil, &problem.TooManyError{What: fmt.Sprintf("calls of %s by %q", info.Name, caller), Limit: info.Each}
 	}
 }

@@ -161,3 +161,50 @@ func TestCallersWithShortArgumentsHaveAsManyCallsAsOthers(t *testing.T) {
 		}
 	}
 }
+
+func TestOneCallerHasFewLargeAnswersAtATimeAndTheOthersWait(t *testing.T) {
+	s := newServer()
+	s.Authorize = func(r *http.Request, _ *Info) (Caller, error) { return Caller{Name: r.Header.Get("Name")}, nil }
+	begun, end := make(chan string, 100), make(chan struct{})
+	large := say("large", Always)
+	large.Each = 2
+	mux := http.NewServeMux()
+	Register(s, mux, &echo{answer: func(_ context.Context, in words) (words, error) {
+		begun <- in.Text
+		<-end
+		return in, nil
+	}}, []Endpoint[*echo]{large})
+	var calls sync.WaitGroup
+	ask := func(ctx context.Context, caller string, want int) {
+		r := httptest.NewRequest(http.MethodPost, "https://localhost/v1/large", strings.NewReader(`{"text":"`+caller+`"}`)).WithContext(ctx)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Name", caller)
+		w := httptest.NewRecorder()
+		if mux.ServeHTTP(w, r); w.Code != want {
+			t.Errorf("%s got %d %s", caller, w.Code, w.Body)
+		}
+	}
+	call := func(ctx context.Context, caller string, want int) { calls.Go(func() { ask(ctx, caller, want) }) }
+	for range 2 {
+		call(t.Context(), "busy", http.StatusOK)
+		<-begun
+	}
+	for range 20 {
+		call(t.Context(), "busy", http.StatusOK)
+	}
+	impatient, cancel := context.WithCancel(t.Context())
+	cancel()
+	ask(impatient, "busy", http.StatusServiceUnavailable)
+	call(t.Context(), "other", http.StatusOK)
+	for who := range begun {
+		if who == "other" {
+			break
+		}
+		t.Errorf("a third call of %s is served", who)
+	}
+	close(end)
+	calls.Wait()
+	if len(begun) != 20 || len(s.turns) > 0 {
+		t.Errorf("%d of 20 that waited were served, and left are %v", len(begun), s.turns)
+	}
+}

@@ -54,6 +54,7 @@ type Server struct {
 	open   int            // feeds
 	openOf map[string]int // those of callers with a certificate
 	loads  map[string]load
+	turns  map[whose]*turns
 }
 
 // A Caller is who makes a call. Of one that is refused, only Name is set.
