@@ -129,6 +129,11 @@ func (l *Leadership) Tick(ctx context.Context) error {
 		return l.Resign(ctx)
 	case lease.Epoch != 0:
 		renewed, err := l.o.Store.Renew(ctx, lease, l.o.TTL)
+		if err == nil && renewed.ExpiresAt.Add(-l.o.TTL).After(lease.ExpiresAt) {
+			// It did not lead for a moment, of which it may know nothing: it was paused. A new
+			// epoch makes it forget what it remembers of the cells.
+			renewed, err = l.acquire(ctx)
+		}
 		if err == nil {
 			// A leader goes on, however the store's clock jumps: stopping it would help nobody.
 			l.warn(l.compareClocks(renewed.ExpiresAt.Add(-l.o.TTL), now))
@@ -140,8 +145,13 @@ func (l *Leadership) Tick(ctx context.Context) error {
 	if err := l.checkClocks(ctx); err != nil {
 		return l.took(storage.Lease{}, now, err)
 	}
-	acquired, err := l.o.Store.Acquire(ctx, storage.Lease{Kind: storage.LeaderLease, Name: l.o.Role, Owner: l.o.Owner, Value: []byte(l.o.Address)}, l.o.TTL)
+	acquired, err := l.acquire(ctx)
 	return l.took(acquired, now, err)
+}
+
+// acquire asks for the lease with a new epoch.
+func (l *Leadership) acquire(ctx context.Context) (storage.Lease, error) {
+	return l.o.Store.Acquire(ctx, storage.Lease{Kind: storage.LeaderLease, Name: l.o.Role, Owner: l.o.Owner, Value: []byte(l.o.Address)}, l.o.TTL)
 }
 
 // publish reports whether this process leads, how long that lasts without a

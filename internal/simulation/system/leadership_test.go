@@ -113,6 +113,38 @@ func (s *failingStore) Renew(ctx context.Context, l storage.Lease, ttl time.Dura
 	return s.Store.Renew(ctx, l, ttl)
 }
 
+func TestALeaderThatWasPausedLongerThanItsLeaseBeginsAnew(t *testing.T) {
+	clock := memcell.NewClock()
+	store := memstore.New(&memstore.Options{Now: clock.Now})
+	l, err := bbs.NewLeadership(bbs.LeadershipOptions{Store: store, Owner: "me", TTL: 15 * time.Second, Now: clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	epoch := func(pause time.Duration) int64 {
+		t.Helper()
+		clock.Advance(pause)
+		if err := l.Tick(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		fence, err := l.Fence()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return fence.Epoch
+	}
+	first := epoch(0)
+	if next := epoch(15 * time.Second); next != first {
+		t.Error("it begins anew though its lease has not ended before")
+	}
+	second := epoch(15*time.Second + time.Millisecond)
+	if second == first {
+		t.Error("it goes on as if it had led all the time")
+	}
+	if third := epoch(5 * time.Second); third != second {
+		t.Error("it begins anew again")
+	}
+}
+
 func TestCallersLearnWhyNobodyLeadsWhileTheStoreFails(t *testing.T) {
 	full := errors.New("database or disk is full")
 	for _, test := range []struct {
