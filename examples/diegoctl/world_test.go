@@ -318,8 +318,11 @@ func (o *operated) Logs(ctx context.Context, r rep.LogRequest) iter.Seq2[rep.Log
 			if !yield(chunk, nil) {
 				return
 			}
-			if o.w.cut[o.Presence.CellID] {
-				delete(o.w.cut, o.Presence.CellID)
+			o.w.mu.Lock()
+			cut := o.w.cut[o.Presence.CellID]
+			delete(o.w.cut, o.Presence.CellID)
+			o.w.mu.Unlock()
+			if cut {
 				panic(http.ErrAbortHandler)
 			}
 		}
@@ -361,7 +364,9 @@ func (w *world) do(words []string) {
 	case "silent":
 		w.silent[words[1]] = true
 	case "cut":
+		w.mu.Lock()
 		w.cut[words[1]] = true
+		w.mu.Unlock()
 	case "gone": // CELL... at once
 		for _, cell := range words[1:] {
 			w.gone[cell] = true
