@@ -81,8 +81,9 @@ func newFleet(t *testing.T, cells int) *fleet {
 			Presence: bbs.CellPresence{CellID: id, Address: url, Capacity: m.Total(), RootFSProviders: []string{"host"}},
 		})
 		must(err)
-		cell.Rep, err = rep.New(rep.Options{CellID: id, BBS: plane.BBS, Executor: m, Announcer: announcer, RootFSProviders: []string{"host"}})
+		made, err := localcell.New(m, rep.Options{CellID: id, BBS: plane.BBS, Announcer: announcer, RootFSProviders: []string{"host"}})
 		must(err)
+		*cell = *made
 		must(announcer.Tick(ctx))
 		managing, stopManaging := context.WithCancel(context.Background())
 		managed := make(chan struct{})

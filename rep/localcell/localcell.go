@@ -33,8 +33,13 @@ type Cell struct {
 	// Manager has the rep's containers.
 	Manager *manager.Manager
 
-	mu      sync.Mutex
-	lookups map[string]*lookup // by the guid of the container
+	lookups *lookups
+}
+
+// lookups are those in progress, by the guid of the container.
+type lookups struct {
+	mu  sync.Mutex
+	now map[string]*lookup
 }
 
 // A lookup asks the BBS for the labels of a container's log. Readers of the same log
@@ -75,7 +80,7 @@ func New(m *manager.Manager, o rep.Options) (*Cell, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cell{Rep: r, Manager: m}, nil
+	return &Cell{Rep: r, Manager: m, lookups: &lookups{now: map[string]*lookup{}}}, nil
 }
 
 // Run runs the rep and its manager until ctx ends or an evacuation is over. It
@@ -172,28 +177,26 @@ func notFound(err error) error {
 // labels are those of a container's log, from the BBS where it may be asked.
 func (c *Cell) labels(ctx context.Context, guid string, owner manager.LogOwner) rep.LogLabels {
 	known := rep.LabelsOf(guid, owner.LogGUID, owner.MetricsGUID, owner.Tags)
-	c.mu.Lock()
-	l, asked := c.lookups[guid]
+	all := c.lookups
+	all.mu.Lock()
+	l, asked := all.now[guid]
 	switch {
 	case asked:
-	case len(c.lookups) == maxLookups:
-		c.mu.Unlock()
+	case len(all.now) == maxLookups:
+		all.mu.Unlock()
 		return known
 	default:
 		l = &lookup{done: make(chan struct{})}
-		if c.lookups == nil {
-			c.lookups = map[string]*lookup{}
-		}
-		c.lookups[guid] = l
+		all.now[guid] = l
 		go func() { // the end of this reader does not end it for the others
 			l.labels = c.Rep.LogLabels(context.WithoutCancel(ctx), guid, owner.LogGUID, owner.MetricsGUID, owner.Tags)
-			c.mu.Lock()
-			delete(c.lookups, guid)
-			c.mu.Unlock()
+			all.mu.Lock()
+			delete(all.now, guid)
+			all.mu.Unlock()
 			close(l.done)
 		}()
 	}
-	c.mu.Unlock()
+	all.mu.Unlock()
 	select {
 	case <-l.done:
 		return l.labels
