@@ -154,11 +154,6 @@ func (m *Mounter) Mount(ctx context.Context, c Container) (dir string, masks, be
 // device to all who watch its node, and who opens or writes it pays for that. So no
 // two containers share a node, nor does one with the host.
 func (m *Mounter) makeNodes(guid string, nodes []Node) error {
-	dir := m.in(guid, nodesDir)
-	if err := unix.Mount("nodes", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "mode=755,size=64k"); err != nil {
-		return &os.PathError{Op: "mount", Path: dir, Err: err}
-	}
-	stage.Reached()
 	for _, n := range nodes {
 		path := m.Node(guid, n.Name)
 		if err := unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(n.Major, n.Minor))); err != nil {
@@ -255,24 +250,28 @@ func (m *Mounter) in(guid, name string) string { return filepath.Join(m.mounts, 
 // Disk is where the disk of a container is mounted between Mount and Unmount.
 func (m *Mounter) Disk(guid string) string { return m.in(guid, diskDir) }
 
-// mountDir makes the directory for the mounts of a container. It is a mount of
-// its own, and private: where the host shares its mounts, as systemd makes it,
-// the container would otherwise lose what is mounted in its root file system as
-// soon as the daemon unmounts its own copy.
+// mountDir makes the directory for the mounts of a container, and for its devices. It
+// is a mount of its own, on which there may be devices, and private: where the host
+// shares its mounts, as systemd makes it, the container would otherwise lose what is
+// mounted in its root file system as soon as the daemon unmounts its own copy.
 func (m *Mounter) mountDir(guid string, own ids.Range) error {
 	dir := m.dir(guid)
-	for _, name := range []string{dir, m.in(guid, rootDir), m.in(guid, layerDir), m.in(guid, diskDir), m.in(guid, nodesDir)} {
-		if err := os.Mkdir(name, 0o700); err != nil {
-			return err
-		}
-	}
-	for _, name := range []string{dir, m.in(guid, layerDir), m.in(guid, nodesDir)} {
-		if err := os.Lchown(name, own.Host(0), own.Host(0)); err != nil {
-			return err
-		}
-	}
-	if err := mountTree(dir, dir, nil); err != nil {
+	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
+	}
+	if err := unix.Mount("diego", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, fmt.Sprintf("mode=700,uid=%d,gid=%[1]d,size=64k,nr_inodes=64", own.Host(0))); err != nil {
+		return &os.PathError{Op: "mount", Path: dir, Err: err}
+	}
+	stage.Reached()
+	for _, name := range []string{rootDir, layerDir, diskDir, nodesDir} {
+		if err := os.Mkdir(m.in(guid, name), 0o700); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{layerDir, nodesDir} {
+		if err := os.Lchown(m.in(guid, name), own.Host(0), own.Host(0)); err != nil {
+			return err
+		}
 	}
 	return os.NewSyscallError("mount", unix.Mount("", dir, "", unix.MS_PRIVATE, ""))
 }
