@@ -167,12 +167,7 @@ func TestAChildThatClearedItsEnvironmentIsKnownAfterItsParentWasSignalled(t *tes
 				if err != nil {
 					t.Fatal(err)
 				}
-				for deadline := time.Now().Add(30 * time.Second); !strings.HasSuffix(out.String(), "\n"); time.Sleep(time.Millisecond) {
-					if time.Now().After(deadline) {
-						t.Fatal("it does not start")
-					}
-				}
-				pid, err := strconv.Atoi(strings.TrimSpace(out.String()))
+				pid, err := strconv.Atoi(waitFor(t, &out))
 				if err != nil {
 					t.Fatal(err)
 				}
