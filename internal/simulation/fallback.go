@@ -127,9 +127,6 @@ func (w *World) granted(l storage.Lease) {
 		w.object(checkLeaders.violated("epoch %d of the %s lease %q was granted twice", l.Epoch, l.Kind, l.Name))
 	}
 	w.epochs[fence] = true
-	if l.Kind == storage.LeaderLease {
-		w.leader = l.Owner
-	}
 }
 
 // counts is how often the work of each task has begun.

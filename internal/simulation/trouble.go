@@ -304,7 +304,7 @@ func (w *World) adjust(i int) {
 	plane := w.random.IntN(len(w.storage))
 	s := w.storage[plane]
 	before := s.skew
-	if s.skew = within(maxSkew); w.random.IntN(3) == 0 && w.leader != s.name && s.paused == nil {
+	if s.skew = within(maxSkew); w.random.IntN(3) == 0 && !s.leads && s.paused == nil {
 		s.skew = farSkew
 	}
 	if s.skew < before {

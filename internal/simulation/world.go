@@ -76,7 +76,6 @@ type World struct {
 	broken    error
 	numbers   map[storage.Cursor]storage.Event // what was shown under each number
 	epochs    map[storage.Fence]bool           // that were granted
-	leader    string                           // the plane that was last granted the leadership, and may still renew it
 	// attempts are the tasks that containers were made for, by guid.
 	attempts map[string]attempt
 	// met are the rows that were met. If faultless, nothing goes wrong, and none of
@@ -181,6 +180,7 @@ type flakyStore struct {
 	// a world have none.
 	misled time.Time
 	frozen bool      // the plane is paused in the middle of what it does, and answers nobody
+	leads  bool      // the plane was granted the leadership, and has not learned since that it is lost
 	down   int       // steps until it works again
 	acted  time.Time // when the plane last had the chance to carry out effects
 }
@@ -259,10 +259,14 @@ func (s *flakyStore) Acquire(ctx context.Context, l storage.Lease, ttl time.Dura
 	if s.down > 0 {
 		return storage.Lease{}, errDown
 	}
+	leads := l.Kind == storage.LeaderLease
 	l, err := s.Store.Acquire(ctx, l, ttl)
+	if leads {
+		s.leads = err == nil
+	}
 	if err == nil {
 		s.world.granted(l)
-		if l.Kind == storage.LeaderLease && s.skew.Abs() > leadsUntil {
+		if leads && s.skew.Abs() > leadsUntil {
 			s.world.object(checkLeaders.violated("%s begins to lead, and its clock is %s ahead of the store's", s.name, s.skew))
 		}
 	}
@@ -274,7 +278,11 @@ func (s *flakyStore) Renew(ctx context.Context, l storage.Lease, ttl time.Durati
 	if s.down > 0 {
 		return storage.Lease{}, errDown
 	}
-	return s.Store.Renew(ctx, l, ttl)
+	renewed, err := s.Store.Renew(ctx, l, ttl)
+	if errors.Is(err, storage.ErrFenced) && l.Kind == storage.LeaderLease {
+		s.leads = false
+	}
+	return renewed, err
 }
 
 // committed makes sure that leaders commit one after another.
