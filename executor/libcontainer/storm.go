@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"time"
+
+	"github.com/diegosdk/diego/executor/libcontainer/internal/kernelfile"
 )
 
 // Linux looks for a process to kill in one container at a time, for the whole host. All
@@ -83,9 +85,12 @@ func remembered(before, now int64) int64 { return max(now, before*3/4) }
 // whole. Only one goroutine calls it.
 func (b *Backend) endStorms() {
 	made := b.made()
+	kills, known := kernelfile.Number("/proc/vmstat", "oom_kill")
+	killed := !known || kills != b.oomKills
+	b.oomKills = kills
 	before, now := make([]int64, len(made)), make([]int64, len(made))
 	for i, c := range made {
-		before[i], now[i] = c.queued, c.queue(sleepsIn)
+		before[i], now[i] = c.queued, c.queue(killed, sleepsIn)
 		c.queued = remembered(before[i], now[i])
 	}
 	for i, ends := range inStorm(before, now) {
@@ -97,12 +102,15 @@ func (b *Backend) endStorms() {
 
 // queue estimates how many threads of the container wait until the kernel has looked for
 // one to kill, from where it says that they sleep, and adds those that it has killed since
-// the call before, if the container has many. It is 0 in a container that was ended lately,
-// and in one that has much room: those that wait make room for each other, but not so much.
-// Only one goroutine calls it.
-func (c *container) queue(sleepsIn func(thread int) []byte) int64 {
+// the call before, if the container has many. killed is false if it has killed nobody on
+// the host. The result is 0 for a container that was ended lately, and for one that has
+// much room: those that wait make room for each other, but not so much. Only one goroutine
+// calls it.
+func (c *container) queue(killed bool, sleepsIn func(thread int) []byte) int64 {
 	kills := c.oomKills
-	c.oomKills = max(kills, c.cgroup.OOMKills())
+	if killed {
+		c.oomKills = max(kills, c.cgroup.OOMKills())
+	}
 	kills = c.oomKills - kills
 	limit := c.spec.Resources.MemoryMB << 20
 	if limit <= 0 || c.endedWithin(dyingTime) || c.queued == 0 && c.cgroup.Memory() < limit/2 {

@@ -71,7 +71,7 @@ func TestWhatWaitsInAContainerThatIsDyingDoesNotCount(t *testing.T) {
 	guid, _ := f.create(size(32))
 	of := func(greedy time.Time) int64 {
 		c := container{cgroup: f.containers[guid].cgroup, spec: f.containers[guid].spec, queued: 1, greedy: greedy}
-		return c.queue(func(int) []byte { return []byte("mem_cgroup_out_of_memory.isra.0") })
+		return c.queue(true, func(int) []byte { return []byte("mem_cgroup_out_of_memory.isra.0") })
 	}
 	for _, test := range []struct {
 		name   string
