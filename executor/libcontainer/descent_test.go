@@ -3,7 +3,11 @@
 package libcontainer
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -110,6 +114,46 @@ func TestWhatAStepHasStartedDoesNotOutliveItsTimeout(t *testing.T) {
 		return strings.Count(c.log("monitor", manager.Health), "began") > monitors && pids("monitor", 1+each)
 	})
 	c.remove("steps", "monitor")
+}
+
+// A busy daemon learns late that a program runs, and its time may be over before.
+func TestWhatAProgramHasBegunEndsWithAStartThatIsCalledOff(t *testing.T) {
+	f := newFixture(t)
+	for _, script := range []string{"setsid sleep 1000 & wait", "(setsid sleep 1000 &)"} {
+		guid, _ := f.create()
+		ended, end, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ended.Close()
+		held := make(chan struct{})
+		if _, err := f.poller.WatchEnd(int(ended.Fd()), func() { <-held }); err != nil {
+			t.Fatal(err)
+		}
+		end.Close() // from now on, it learns nothing
+		ctx, cancel := context.WithCancelCause(f.ctx)
+		over := errors.New("its time is over")
+		started := make(chan error, 1)
+		go func() {
+			_, err := f.Start(ctx, guid, executor.ProcessSpec{Path: "/bin/sh", Args: []string{"-c", script}, User: "nobody"})
+			started <- err
+		}()
+		f.eventually("the program has begun", func() bool {
+			return slices.ContainsFunc(f.containers[guid].cgroup.Processes(), func(pid int) bool {
+				name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
+				return string(name) == "sleep\n"
+			})
+		})
+		cancel(over)
+		if err := <-started; !errors.Is(err, over) {
+			t.Errorf("%q has started: %v", script, err)
+		}
+		close(held)
+		f.eventually("nothing is left", func() bool {
+			m, err := f.Usage(f.ctx, guid)
+			return err == nil && m.PIDs == 0
+		})
+	}
 }
 
 // A tenant decides by timeouts how often the daemon looks for what a step has left

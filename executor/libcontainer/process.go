@@ -206,6 +206,11 @@ func (c *container) start(ctx context.Context, p *process, request pid1.Request,
 			c.signal(pid, executor.Kill)
 			c.signal(-pid, executor.Kill)
 		}
+		if pid != 0 { // it may have become its program long ago
+			if err := c.cgroup.KillDescent(p.id); err != nil {
+				return fmt.Errorf("%w; %w", late, err)
+			}
+		}
 		return late
 	case failure != nil:
 		return failure
