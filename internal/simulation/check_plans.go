@@ -142,7 +142,7 @@ func (l *ledger) duties(key slotKey, s *slot) (list []duty) {
 // ended makes sure that what a consumer has ended is stopped whether or not its
 // domain is fresh, once every fault has ended for a while. An instance that was being
 // evacuated is left to its cell. If that cell no longer evacuates, the instance says
-// that it runs, and is surplus like any other. So is one that was given up then, because
+// that it runs, and is surplus like any other. So is one that had been given up, because
 // its cell was missing, and that says later that it runs.
 func (l *ledger) ended() error {
 	if l.closed {
@@ -151,7 +151,7 @@ func (l *ledger) ended() error {
 	for key, s := range l.slots {
 		for i := range s.records {
 			r := &s.records[i]
-			back := !s.givenUp[r.InstanceKey].Before(s.ended)
+			back := !s.returned[r.InstanceKey].Before(s.ended)
 			if !l.desires(key) && !back && !s.evacuated[r.InstanceKey] && r.Presence != lrp.Evacuating && r.ModificationTag.Created().Add(l.world.slack()).Before(s.ended) {
 				return checkConsumer.violated("%s/%d was ended at %s, and there still is %+v", key.guid, key.index, s.ended, *r)
 			}

@@ -61,8 +61,9 @@ type slot struct {
 	stopping map[lrp.InstanceKey]bool
 	// evacuated are the instances that were ever being evacuated.
 	evacuated map[lrp.InstanceKey]bool
-	// givenUp is when the records of instances were last given up.
-	givenUp map[lrp.InstanceKey]time.Time
+	// givenUp is when the records of instances were last given up, and returned when
+	// such instances last had one again.
+	givenUp, returned map[lrp.InstanceKey]time.Time
 	// overdue counts the looks of a leader since an EVACUATING record expired.
 	overdue int
 	// down is since when no instance serves the index; zero if one does, or if none
@@ -100,7 +101,7 @@ func (l *ledger) now() time.Time { return l.world.Clock.Now() }
 func (l *ledger) slot(guid string, index int) *slot {
 	key := slotKey{guid, index}
 	if l.slots[key] == nil {
-		l.slots[key] = &slot{routes: map[route]bool{}, contested: map[lrp.InstanceKey]time.Time{}, stopping: map[lrp.InstanceKey]bool{}, evacuated: map[lrp.InstanceKey]bool{}, givenUp: map[lrp.InstanceKey]time.Time{}}
+		l.slots[key] = &slot{routes: map[route]bool{}, contested: map[lrp.InstanceKey]time.Time{}, stopping: map[lrp.InstanceKey]bool{}, evacuated: map[lrp.InstanceKey]bool{}, givenUp: map[lrp.InstanceKey]time.Time{}, returned: map[lrp.InstanceKey]time.Time{}}
 	}
 	return l.slots[key]
 }
@@ -283,7 +284,11 @@ func (l *ledger) take(b *storage.Batch) (changes []*slotChange, err error) {
 		}
 		for i := range c.after {
 			r := &c.after[i]
-			if was := find(c.before, r.InstanceKey); !r.Stopping.IsZero() && was != nil && was.Stopping.IsZero() && l.unseen(c.key) {
+			was := find(c.before, r.InstanceKey)
+			if _, before := s.givenUp[r.InstanceKey]; was == nil && before {
+				s.returned[r.InstanceKey] = l.now()
+			}
+			if !r.Stopping.IsZero() && was != nil && was.Stopping.IsZero() && l.unseen(c.key) {
 				s.contested[r.InstanceKey] = l.now() // it was, by the deployment that was read
 			}
 		}

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,7 +139,8 @@ func (r *reducer) say(next string) {
 	}
 }
 
-// idle are the steps that take place and in which no fault strikes.
+// idle are the steps that take place and in which no fault strikes. Without those after
+// the faults, what comes right in time has not come right.
 func (r *reducer) idle() (steps []int) {
 	busy := map[int]bool{}
 	for _, p := range r.best.Played.Struck {
@@ -147,7 +149,7 @@ func (r *reducer) idle() (steps []int) {
 	for _, step := range r.best.Skip {
 		busy[step] = true
 	}
-	for step := settled + 1; step <= r.best.Played.Steps; step++ {
+	for step := settled + 1; step <= cmp.Or(r.best.Played.Healed, r.best.Played.Steps); step++ {
 		if !busy[step] {
 			steps = append(steps, step)
 		}

@@ -77,6 +77,19 @@ func TestAReducedHistorySkipsOnlyStepsThatItHas(t *testing.T) {
 	}
 }
 
+func TestAReducedHistoryHasTheTimeInWhichTheWorldComesRight(t *testing.T) {
+	play := func(_ context.Context, h History) (Played, error) {
+		return Played{Steps: 200, Healed: 150}, checkStops.violated("it fails")
+	}
+	r, err := reduce(t.Context(), History{Seed: 1}, Limits{}, play)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Skip) != 150-settled || slices.Max(r.Skip) != 150 {
+		t.Errorf("it skips %d steps up to %d, want all from %d to 150", len(r.Skip), slices.Max(r.Skip), settled+1)
+	}
+}
+
 func TestARecordIsReadAsItWasWritten(t *testing.T) {
 	for _, h := range []History{
 		{Seed: 43, Cells: 4, Only: []Point{{61, Mischief, 0}, {62, Call, 11}}, Skip: []int{41, 42, 43, 50}},

@@ -63,6 +63,9 @@ type Played struct {
 	// their order.
 	Steps  int
 	Struck []Point
+	// Healed is the step after which there were no more faults: 0 if it has not come
+	// so far.
+	Healed int
 	// Met is what it has met.
 	Met Met
 }
@@ -86,7 +89,7 @@ func (s Scenario) Play(ctx context.Context, h History, tell func(line string)) (
 	if err != nil {
 		err = fmt.Errorf("step %d: %w", w.random.step, err)
 	}
-	return Played{w.Clock.Now().Sub(began), w.random.step, w.random.struck, w.met}, err
+	return Played{w.Clock.Now().Sub(began), w.random.step, w.random.struck, w.resting, w.met}, err
 }
 
 // Steps makes n steps.

@@ -74,6 +74,7 @@ type World struct {
 	goneThen  map[string]time.Time // the same when a plane was paused that has gone on in this step
 	looked    bool                 // a leader has looked at the cells in this step
 	broken    error
+	resting   int                              // the step after which all faults had ended; 0 until then
 	numbers   map[storage.Cursor]storage.Event // what was shown under each number
 	epochs    map[storage.Fence]bool           // that were granted
 	// attempts are the tasks that containers were made for, by guid.
@@ -797,6 +798,7 @@ func (w *World) hide(i, steps int) {
 // Heal ends all faults.
 func (w *World) Heal() {
 	w.tells("all faults end")
+	w.resting = w.random.step
 	w.net.faults = 0
 	w.healed = w.Clock.Now()
 	w.net.deliverLate(true)
