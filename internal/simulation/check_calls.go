@@ -68,7 +68,7 @@ func (l *ledger) isReplaced(records []lrp.ActualLRP, suspect *lrp.ActualLRP) (re
 			return r.Presence == lrp.Ordinary && l.replaces(&r, suspect, at)
 		})
 	}
-	early, late := by(l.now().Add(-2*l.world.slack())), by(l.latest())
+	early, late := by(l.earliest()), by(l.latest())
 	return late, early == late
 }
 

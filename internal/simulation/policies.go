@@ -132,6 +132,17 @@ func (l *ledger) latest() time.Time {
 	return now.Add(2 * l.world.slack())
 }
 
+// earliest is the same for one that is behind, or paused.
+func (l *ledger) earliest() time.Time {
+	now := l.now()
+	for _, s := range l.world.storage {
+		if s.paused != nil && s.paused.Before(now) {
+			now = *s.paused
+		}
+	}
+	return now.Add(-2 * l.world.slack())
+}
+
 // proved reports whether r runs, is not to stop and has nothing to prove.
 func (l *ledger) proved(r *lrp.ActualLRP) bool {
 	return stays(r) && !l.proves(r, l.latest())
