@@ -65,6 +65,15 @@ func (c Container) Pack(ctx context.Context, name string, pack func(io.Writer) e
 	return s, nil
 }
 
+// refusals are errors that come from what lies in the container. io.EOF is that of a
+// file with less in it than its size, because somebody cuts it off meanwhile or because
+// the kernel makes it (/sys); of an archive that ends early it is io.ErrUnexpectedEOF.
+var refusals = []error{
+	fs.ErrPermission, fs.ErrExist, archive.ErrTooLarge, io.EOF,
+	syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EAGAIN,
+	syscall.ENOTDIR, syscall.ELOOP, syscall.ENAMETOOLONG,
+}
+
 // Err names what is wrong with a stream: a *executor.BackendError where there
 // is a kind for it.
 func (c Container) Err(err error, name string) error {
@@ -76,7 +85,7 @@ func (c Container) Err(err error, name string) error {
 			return &executor.BackendError{Kind: kind, GUID: c.GUID, Detail: name, Cause: err}
 		}
 	}
-	for _, cause := range []error{fs.ErrPermission, fs.ErrExist, syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EAGAIN, archive.ErrTooLarge} {
+	for _, cause := range refusals {
 		if errors.Is(err, cause) {
 			return &executor.BackendError{Kind: executor.ErrFileRefused, GUID: c.GUID, Detail: name, Cause: err}
 		}

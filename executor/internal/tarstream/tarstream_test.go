@@ -72,6 +72,21 @@ func TestAFileThatIsNotThereIsAnErrorBeforeTheStream(t *testing.T) {
 	}
 }
 
+func TestAFileThatIsCutOffWhileItIsReadIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	out, err := Container{"c", here}.Out(context.Background(), placeIn(t, dir, "file", 1<<20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	if err := os.Truncate(filepath.Join(dir, "file"), 10); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, out); !errors.Is(err, executor.ErrFileRefused) {
+		t.Errorf("the error is %v", err)
+	}
+}
+
 func TestAStreamEndsWithItsContainerAndItsContext(t *testing.T) {
 	var entry bytes.Buffer
 	w := tar.NewWriter(&entry)
@@ -132,6 +147,10 @@ func TestAnErrorSaysOfWhichContainerItIs(t *testing.T) {
 		{&fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}, executor.ErrFileRefused},
 		{&fs.PathError{Op: "open", Path: "x", Err: syscall.EAGAIN}, executor.ErrFileRefused},
 		{fmt.Errorf("x: %w", archive.ErrTooLarge), executor.ErrFileRefused},
+		{fmt.Errorf("x changed while it was read: %w", io.EOF), executor.ErrFileRefused},
+		{&fs.PathError{Op: "open", Path: "x", Err: syscall.ENOTDIR}, executor.ErrFileRefused},
+		{&fs.PathError{Op: "open", Path: "x", Err: syscall.ELOOP}, executor.ErrFileRefused},
+		{&fs.PathError{Op: "open", Path: "x", Err: syscall.ENAMETOOLONG}, executor.ErrFileRefused},
 		{fs.ErrExist, executor.ErrFileRefused},
 		{other, other},
 	} {
