@@ -79,3 +79,25 @@ func TestReadersOfLogsAskTheBBSForFewOfThemAtATime(t *testing.T) {
 		})
 	}
 }
+
+func TestACellThatNewHasNotMadeServesLogsWithTheLabelsOfTheirContainers(t *testing.T) {
+	m, err := manager.New(t.Context(), manager.Options{Dir: t.TempDir(), Backend: scripted.New(scripted.Options{}), Capacity: executor.Capacity{MemoryMB: 64, DiskMB: 64}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if refused := m.Reserve(executor.Reservation{GUID: "g", Resources: executor.Resources{MemoryMB: 8, DiskMB: 8}, Tags: map[string]string{
+		executor.TagLifecycle: executor.LifecycleLRP, executor.TagProcessGUID: "web", executor.TagProcessIndex: "0", executor.TagDomain: "apps",
+	}}); len(refused) > 0 {
+		t.Fatal(refused)
+	}
+	if err := m.Initialize("g", executor.Work{RunInfo: executor.RunInfo{RootFS: "host:", Action: executor.Action{Run: &executor.RunAction{Path: "x", User: "u"}}}}); err != nil {
+		t.Fatal(err)
+	}
+	m.Tick(t.Context()) // makes its log
+	cell := &localcell.Cell{Manager: m}
+	for _, err := range cell.Logs(t.Context(), rep.LogRequest{ContainerGUID: "g"}) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}

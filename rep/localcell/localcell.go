@@ -27,13 +27,14 @@ import (
 
 // A Cell is a cell of this process, to be served by httpapi.NewHandler or dialled
 // without a network. New makes one; nobody changes its fields. All methods may be
-// called at the same time.
+// called at the same time. The logs of one that New has not made have the labels that
+// their containers began with.
 type Cell struct {
 	*rep.Rep
 	// Manager has the rep's containers.
 	Manager *manager.Manager
 
-	lookups *lookups
+	lookups *lookups // nil in a cell that New has not made
 }
 
 // lookups are those in progress, by the guid of the container.
@@ -178,6 +179,9 @@ func notFound(err error) error {
 func (c *Cell) labels(ctx context.Context, guid string, owner manager.LogOwner) rep.LogLabels {
 	known := rep.LabelsOf(guid, owner.LogGUID, owner.MetricsGUID, owner.Tags)
 	all := c.lookups
+	if all == nil {
+		return known
+	}
 	all.mu.Lock()
 	l, asked := all.now[guid]
 	switch {
