@@ -18,6 +18,7 @@ import (
 	"github.com/diegosdk/diego/executor/identity"
 	"github.com/diegosdk/diego/executor/libcontainer"
 	"github.com/diegosdk/diego/executor/manager"
+	"github.com/diegosdk/diego/executor/process"
 	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/internal/daemon"
 	"github.com/diegosdk/diego/internal/devcerts"
@@ -102,7 +103,7 @@ var rootFS = []string{"host"}
 // openCell makes a cell that does nothing yet. The one that it returns with an
 // error is for close, and nil if there is nothing to close.
 func openCell(ctx context.Context, p cellPlan) (*cell, error) {
-	backend, err := daemon.OpenBackend(ctx, daemon.BackendOptions{Kind: p.backend, Dir: p.dir, Real: libcontainer.Options{SharedIDs: p.sharedIDs}})
+	backend, err := daemon.OpenBackend(ctx, daemon.BackendOptions{Kind: p.backend, Dir: p.dir, Real: libcontainer.Options{SharedIDs: p.sharedIDs}, Plain: process.Options{Logger: p.logger.With("cell", p.id)}})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.id, err)
 	}

@@ -16,19 +16,7 @@ import (
 )
 
 // censuses are of all Backends of this process: they look at the same /proc.
-var censuses = looks[*census]{take: takeNext()}
-
-// takeNext takes one census after another.
-func takeNext() func() (*census, error) {
-	var last *census
-	return func() (*census, error) {
-		c, err := takeCensus("/proc", last)
-		if err == nil {
-			last = c
-		}
-		return c, err
-	}
-}
+var censuses = looks[*census]{take: (&looker{proc: "/proc", patience: lookPatience, stuck: make(map[string]*stuckFile)}).take}
 
 // A census is what one look at all processes of the host has found. It is not
 // changed any more.
@@ -39,6 +27,7 @@ type census struct {
 	children map[int][]int // by the number of their parent
 	numbers  map[int]int   // position of each process
 	read     map[int]environment
+	unread   []*stuckFile
 }
 
 // An environment is what a census has read of one, by the number of its process.
@@ -72,7 +61,11 @@ type member struct {
 // takeCensus reads everything below a directory like /proc. An error means that
 // there may be processes that it has not seen. before is the last census, or nil: what
 // it has read of environments is not read again, because that takes most of the time.
-func takeCensus(proc string, before *census) (*census, error) {
+// at says which file is read.
+func takeCensus(proc string, before *census, at *reading) (*census, error) {
+	if err := at.begin(proc); err != nil {
+		return nil, err
+	}
 	dir, err := os.Open(proc)
 	if err != nil {
 		return nil, err
@@ -86,6 +79,9 @@ func takeCensus(proc string, before *census) (*census, error) {
 	var names []string
 	for {
 		if len(names) == 0 {
+			if err := at.begin(proc); err != nil {
+				return nil, err
+			}
 			n, err := syscall.ReadDirent(int(dir.Fd()), entries[:])
 			if err == syscall.EINTR {
 				continue
@@ -94,6 +90,9 @@ func takeCensus(proc string, before *census) (*census, error) {
 				return nil, &fs.PathError{Op: "readdirent", Path: proc, Err: err}
 			}
 			if n == 0 {
+				if at != nil {
+					c.unread = at.unread
+				}
 				return c, nil
 			}
 			_, _, names = syscall.ParseDirent(entries[:n], -1, names)
@@ -103,6 +102,12 @@ func takeCensus(proc string, before *census) (*census, error) {
 		names = names[1:]
 		pid, err := strconv.Atoi(name)
 		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		if err = at.begin(proc + "/" + name + "/stat"); err != nil && !hidden(err) {
+			return nil, err
+		}
+		if err != nil {
 			continue
 		}
 		m, err := readMember(proc, pid)
@@ -118,9 +123,9 @@ func takeCensus(proc string, before *census) (*census, error) {
 			switch {
 			case m.zombie: // which has none
 			case m.headless:
-				environ, err = readHeadless(&buffer, proc+"/"+name+"/task")
+				environ, err = readHeadless(&buffer, proc+"/"+name+"/task", at)
 			default:
-				environ, err = read(&buffer, proc+"/"+name+"/environ")
+				environ, err = read(&buffer, proc+"/"+name+"/environ", at)
 			}
 			if err != nil && !hidden(err) {
 				return nil, err
@@ -130,13 +135,13 @@ func takeCensus(proc string, before *census) (*census, error) {
 		if known {
 			c.read[m.pid] = environment{m.started, m.program, dirs}
 		}
-		at := len(c.all)
+		position := len(c.all)
 		c.all = append(c.all, m)
-		c.numbers[m.pid] = at
-		c.sessions[m.session] = append(c.sessions[m.session], at)
-		c.children[m.parent] = append(c.children[m.parent], at)
+		c.numbers[m.pid] = position
+		c.sessions[m.session] = append(c.sessions[m.session], position)
+		c.children[m.parent] = append(c.children[m.parent], position)
 		for _, dir := range dirs {
-			c.marked[dir] = append(c.marked[dir], at)
+			c.marked[dir] = append(c.marked[dir], position)
 		}
 	}
 }
@@ -156,13 +161,13 @@ const maxPath = 4096
 
 // readHeadless reads the environment of a process whose main thread has ended, as one
 // of the other threads shows it.
-func readHeadless(buffer *bytes.Buffer, tasks string) ([]byte, error) {
+func readHeadless(buffer *bytes.Buffer, tasks string, at *reading) ([]byte, error) {
 	threads, err := os.ReadDir(tasks)
 	if err != nil {
 		return nil, err
 	}
 	for _, thread := range threads {
-		environ, err := read(buffer, tasks+"/"+thread.Name()+"/environ")
+		environ, err := read(buffer, tasks+"/"+thread.Name()+"/environ", at)
 		if err == nil && len(environ) > 0 || err != nil && !hidden(err) {
 			return environ, err
 		}
@@ -171,7 +176,10 @@ func readHeadless(buffer *bytes.Buffer, tasks string) ([]byte, error) {
 }
 
 // read returns the beginning of a file, which is valid until the buffer is used again.
-func read(buffer *bytes.Buffer, name string) ([]byte, error) {
+func read(buffer *bytes.Buffer, name string, at *reading) ([]byte, error) {
+	if err := at.begin(name); err != nil {
+		return nil, err
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -183,10 +191,10 @@ func read(buffer *bytes.Buffer, name string) ([]byte, error) {
 }
 
 // hidden reports whether a file in /proc could not be read because its process
-// has ended or is another user's. Such a process of a container is known by its
+// has ended or is another user's, or does not return. Such a process of a container is known by its
 // session or its parents, unless /proc hides all of it (hidepid).
 func hidden(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) || errors.Is(err, fs.ErrPermission)
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) || errors.Is(err, errStuck) || errors.Is(err, fs.ErrPermission)
 }
 
 // marks are the container directories in an environment.
@@ -250,6 +258,7 @@ func (c *container) members(ctx context.Context, leaders []leader) ([]member, er
 	if err != nil {
 		return nil, fmt.Errorf("look for its processes: %w", err)
 	}
+	all.tell(c.log)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	found := all.of(c.dir, leaders, c.found)

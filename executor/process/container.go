@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"os"
 	"path"
@@ -29,7 +30,8 @@ import (
 type container struct {
 	guid string
 	dir  string // stands in for the root file system
-	made bool   // whether Create has succeeded; guarded by Backend.mu
+	log  *slog.Logger
+	made bool // whether Create has succeeded; guarded by Backend.mu
 	// earlier: it is of an earlier daemon, or there is none.
 	earlier bool
 
@@ -56,7 +58,7 @@ func (b *Backend) Create(ctx context.Context, spec executor.ContainerSpec) (exec
 	if !guids.Valid(spec.GUID) {
 		return executor.Endpoint{}, fmt.Errorf("process: %q is not a guid", spec.GUID)
 	}
-	c := &container{guid: spec.GUID, dir: b.dir(spec.GUID), processes: make(map[*process]struct{})}
+	c := &container{guid: spec.GUID, dir: b.dir(spec.GUID), log: b.options.Logger, processes: make(map[*process]struct{})}
 	b.mu.Lock()
 	if other := b.containers[c.guid]; other != nil {
 		b.mu.Unlock()
@@ -164,7 +166,7 @@ func (b *Backend) Delete(ctx context.Context, guid string) error {
 	b.mu.Lock()
 	c := b.containers[guid]
 	if c == nil { // perhaps of an earlier daemon
-		c = &container{guid: guid, dir: b.dir(guid), earlier: true}
+		c = &container{guid: guid, dir: b.dir(guid), log: b.options.Logger, earlier: true}
 		b.containers[guid] = c
 	}
 	b.mu.Unlock()
@@ -263,6 +265,9 @@ func (c *container) killAll(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
+			if err != nil {
+				return err
+			}
 			return fmt.Errorf("container %q: processes do not die: %w", c.guid, ctx.Err())
 		case <-time.After(pause):
 			pause = min(2*pause, maxKillPause)

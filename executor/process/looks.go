@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"fmt"
 	"sync"
 )
 
@@ -42,7 +43,7 @@ func (l *looks[T]) join(ctx context.Context) (T, error) {
 		return mine.result, mine.err
 	case <-ctx.Done():
 		var none T
-		return none, ctx.Err()
+		return none, fmt.Errorf("no look at the host has ended in time: %w", ctx.Err())
 	}
 }
 

@@ -3,6 +3,7 @@ package process
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 	"os"
 )
 
@@ -21,6 +22,8 @@ type Options struct {
 	// SwitchUser runs every process as the user that it asks for, which takes
 	// root. Otherwise the wish is ignored.
 	SwitchUser bool
+	// Logger receives what a stop could not find out; nil discards it.
+	Logger *slog.Logger
 }
 
 // The default port range lies above the ports that systems give to outgoing
@@ -37,6 +40,9 @@ func (o Options) orDefault() (Options, error) {
 	o.ExternalIP = cmp.Or(o.ExternalIP, "127.0.0.1")
 	o.FirstPort = cmp.Or(o.FirstPort, DefaultFirstPort)
 	o.LastPort = cmp.Or(o.LastPort, DefaultLastPort)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 	if o.FirstPort > o.LastPort {
 		return o, fmt.Errorf("process: Options.FirstPort %d is above LastPort %d", o.FirstPort, o.LastPort)
 	}

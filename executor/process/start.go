@@ -124,14 +124,15 @@ const lookTimeout = 5 * time.Second
 
 // Signal implements [executor.Process]. It looks first at what runs in the
 // container: once the process has ended, nobody sees whose children those are that
-// have cleared their environment.
+// have cleared their environment. If nobody can look, it signals the process all the
+// same, and the log says what may follow.
 func (p *process) Signal(s executor.Signal) error {
 	ctx, cancel := context.WithTimeout(context.Background(), lookTimeout)
 	defer cancel()
 	err := p.container.remember(ctx)
-	p.signal(s)
-	if err != nil {
-		return fmt.Errorf("container %q: what it has started may be missed later: %w", p.container.guid, err)
+	if sent := p.signal(s); sent && err != nil {
+		p.container.log.Warn("a process was signalled although nobody could look at what it has started: "+
+			"what has cleared its environment may outlive the container", "guid", p.container.guid, "signal", s, "error", err)
 	}
 	return nil
 }

@@ -1,8 +1,10 @@
 package process_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -218,5 +220,75 @@ func TestAProcessThatFleesFromSessionToSessionIsCaught(t *testing.T) {
 	time.Sleep(300 * time.Millisecond)
 	if _, err := os.Stat(alive); err == nil {
 		t.Error("it outlives its container")
+	}
+}
+
+func TestAContainerEndsAlthoughAProcessOfTheHostCannotBeLookedAt(t *testing.T) {
+	var log testenv.Output
+	b, _ := newContainer(t, process.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	var out testenv.Output
+	if _, err := b.Start(t.Context(), "c", executor.ProcessSpec{
+		Path: "/bin/sh", Args: []string{"-c", `setsid sh -c 'echo $$; exec sleep 1000' & wait`}, Stdout: &out,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(waitFor(t, &out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proc := t.TempDir() // of all processes of the host that there are now, and one more
+	names, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if err := os.Symlink(name, filepath.Join(proc, filepath.Base(name))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sick := filepath.Join(proc, "0")
+	stat, err := os.ReadFile("/proc/1/stat")
+	if err := errors.Join(err, os.Mkdir(sick, 0o755), os.WriteFile(sick+"/stat", stat, 0o644), syscall.Mkfifo(sick+"/environ", 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	defer process.LookAt(proc)()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := errors.Join(b.Signal(ctx, "c", executor.Kill), b.Delete(ctx, "c")); err != nil {
+		t.Error(err)
+	}
+	if text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil && !strings.Contains(string(text), ") Z ") {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+		t.Errorf("it outlives its container: %s", text)
+	}
+	if said := log.String(); strings.Count(said, "cannot be looked at") != 1 || !strings.Contains(said, sick+"/environ") {
+		t.Errorf("the log says, want one line about the file that cannot be read:\n%s", said)
+	}
+	if f, err := os.OpenFile(sick+"/environ", os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {
+		f.Close() // ends the reading
+	}
+}
+
+func TestASignalSaysWhatFollowsWhenNobodyCanLook(t *testing.T) {
+	var log testenv.Output
+	b, _ := newContainer(t, process.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	ended := make(chan executor.Exit, 1)
+	p, err := b.Start(t.Context(), "c", executor.ProcessSpec{Path: "sleep", Args: []string{"1000"}, Exited: func(e executor.Exit) { ended <- e }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	see := process.Looks(func(func() error) error { return errors.New("too many open files") })
+	defer see()
+	for range 2 { // the second finds nothing to signal
+		if err := p.Signal(executor.Kill); err != nil {
+			t.Errorf("it was signalled, and the error is %v", err)
+		}
+		if ended != nil {
+			<-ended
+			ended = nil
+		}
+	}
+	if said := log.String(); strings.Count(said, "\n") != 1 || !strings.Contains(said, "although nobody could look") || !strings.Contains(said, "too many open files") {
+		t.Errorf("the log says, want one line:\n%s", said)
 	}
 }

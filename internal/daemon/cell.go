@@ -147,6 +147,7 @@ func (c *Cell) Open(ctx context.Context, api CellBBS, url string, figures auctio
 	dir.Tell(log)
 	o := BackendOptions{Kind: c.Backend, Dir: dir.In()}
 	apply(c, &o.Real, &o.Plain)
+	o.Plain.Logger = log
 	o.Real.MaxConnections, o.Real.FirstID, o.Real.LastID = uint32(c.MaxConnections), uint32(c.FirstID), uint32(c.LastID)
 	if o.Real.Subnet, err = c.subnet(); err != nil {
 		return nil, nil, errors.Join(err, dir.Close())
