@@ -20,7 +20,7 @@ func Looks(look func(original func() error) error) (restore func()) {
 // patience, until restore is called. No look may go on when either is called.
 func LookAt(proc string) (restore func()) {
 	original := censuses.take
-	l := &looker{proc: proc, patience: 50 * time.Millisecond, stuck: make(map[string]*stuckFile)}
+	l := &looker{proc: proc, patience: 500 * time.Millisecond, stuck: make(map[string]*stuckFile)}
 	censuses.take = l.take
 	return func() { censuses.take = original }
 }

@@ -261,7 +261,7 @@ func TestAContainerEndsAlthoughAProcessOfTheHostCannotBeLookedAt(t *testing.T) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 		t.Errorf("it outlives its container: %s", text)
 	}
-	if said := log.String(); strings.Count(said, "cannot be looked at") != 1 || !strings.Contains(said, sick+"/environ") {
+	if said := log.String(); strings.Count(said, sick+"/environ") != 1 {
 		t.Errorf("the log says, want one line about the file that cannot be read:\n%s", said)
 	}
 	if f, err := os.OpenFile(sick+"/environ", os.O_WRONLY|syscall.O_NONBLOCK, 0); err == nil {

@@ -30,6 +30,9 @@ type stuckFile struct {
 
 const (
 	lookPatience = 2 * time.Second
+	// maxPatience is how much longer a file may take after some were given up: on a host
+	// without a free processor they may only be slow, and then each look begins anew.
+	maxPatience = 8
 	// maxStuck bounds the threads that wait. Beyond it, nobody looks until one returns.
 	maxStuck = 64
 )
@@ -42,7 +45,7 @@ var (
 // take returns the next census, without the files that are stuck. It fails if /proc
 // itself is, or if too many files are.
 func (l *looker) take() (*census, error) {
-	for {
+	for patience := l.patience; ; patience = min(2*patience, maxPatience*l.patience) {
 		l.mu.Lock()
 		n := len(l.stuck)
 		l.mu.Unlock()
@@ -58,7 +61,7 @@ func (l *looker) take() (*census, error) {
 			c, err = takeCensus(l.proc, l.last, r)
 			_ = r.begin("")
 		}()
-		if !r.await(done) {
+		if !r.await(done, patience) {
 			continue
 		}
 		if err == nil {
@@ -102,8 +105,8 @@ func (r *reading) begin(name string) error {
 
 // await waits for the end of the reading. It abandons one that is at the same file for
 // too long, and then returns false.
-func (r *reading) await(done chan struct{}) (ended bool) {
-	tick := time.NewTicker(r.looker.patience)
+func (r *reading) await(done chan struct{}, patience time.Duration) (ended bool) {
+	tick := time.NewTicker(patience)
 	defer tick.Stop()
 	for seen := int64(-1); ; {
 		select {
