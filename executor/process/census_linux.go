@@ -28,6 +28,9 @@ type census struct {
 	numbers  map[int]int   // position of each process
 	read     map[int]environment
 	unread   []*stuckFile
+	// steady: no process began meanwhile. One that did may have been missed, with the
+	// one that started it.
+	steady bool
 }
 
 // An environment is what a census has read of one, by the number of its process.
@@ -72,6 +75,7 @@ func takeCensus(proc string, before *census, at *reading) (*census, error) {
 	}
 	defer dir.Close()
 	c := &census{marked: make(map[string][]int), sessions: make(map[int][]int), children: make(map[int][]int), numbers: make(map[int]int), read: make(map[int]environment)}
+	newest := newestPID(proc)
 	var buffer bytes.Buffer // of all, because an environment may have megabytes
 	// Few names at a time, and the processes at once: one that forks and ends all the
 	// time has another number by the time in which all names are read.
@@ -93,6 +97,7 @@ func takeCensus(proc string, before *census, at *reading) (*census, error) {
 				if at != nil {
 					c.unread = at.unread
 				}
+				c.steady = newest != "" && newest == newestPID(proc)
 				return c, nil
 			}
 			_, _, names = syscall.ParseDirent(entries[:n], -1, names)
@@ -144,6 +149,16 @@ func takeCensus(proc string, before *census, at *reading) (*census, error) {
 			c.marked[dir] = append(c.marked[dir], position)
 		}
 	}
+}
+
+// newestPID is the number that was given to a process or thread last, or "".
+func newestPID(proc string) string {
+	text, _ := os.ReadFile(proc + "/loadavg")
+	fields := strings.Fields(string(text))
+	if len(fields) < 5 {
+		return ""
+	}
+	return fields[4]
 }
 
 // fewEntries has room for the longest name of a file, or for a dozen numbers.
@@ -251,22 +266,22 @@ func (c *census) of(dir string, leaders, before []leader) (found []member) {
 }
 
 // members are the living processes of the container, as the next census shows
-// them. It remembers them: one that has cleared its environment belongs to the
-// container also after its parents have ended.
-func (c *container) members(ctx context.Context, leaders []leader) ([]member, error) {
-	all, err := censuses.join(ctx)
+// them, and whether these are surely all. It remembers them: one that has cleared its
+// environment belongs to the container also after its parents have ended.
+func (c *container) members(ctx context.Context, leaders []leader) (found []member, all bool, err error) {
+	now, err := censuses.join(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("look for its processes: %w", err)
+		return nil, false, fmt.Errorf("look for its processes: %w", err)
 	}
-	all.tell(c.log)
+	now.tell(c.log)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	found := all.of(c.dir, leaders, c.found)
+	found = now.of(c.dir, leaders, c.found)
 	c.found = make([]leader, len(found))
 	for i, m := range found {
 		c.found[i] = leader{m.pid, m.started}
 	}
-	return found, nil
+	return found, now.steady, nil
 }
 
 // startTime is the started of a process that is not reaped yet.

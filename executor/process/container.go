@@ -235,7 +235,7 @@ func (b *Backend) Signal(ctx context.Context, guid string, s executor.Signal) er
 	if s == executor.Kill {
 		return c.killAll(ctx)
 	}
-	_, err = c.signal(ctx, s)
+	_, _, err = c.signal(ctx, s)
 	return err
 }
 
@@ -246,20 +246,23 @@ const (
 	maxKillPause = 100 * time.Millisecond
 )
 
-// killAll returns when nothing runs in the container. Where something did, it
-// looks twice: one look may miss what forks meanwhile.
+// emptyLooks is how many looks in a row must find nothing in a container, if none of
+// them is sure: one look may miss what forks meanwhile.
+const emptyLooks = 3
+
+// killAll returns when nothing runs in the container.
 func (c *container) killAll(ctx context.Context) error {
 	pause := killPause
-	for empty, wanted := 0, 1; ; {
-		found, err := c.signal(ctx, executor.Kill)
+	for empty := 0; ; {
+		found, all, err := c.signal(ctx, executor.Kill)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			return err
 		case err != nil:
 		case found:
-			empty, wanted = 0, 2
+			empty = 0
 		default:
-			if empty++; empty >= wanted {
+			if empty++; all || empty >= emptyLooks {
 				return nil
 			}
 		}
@@ -276,25 +279,26 @@ func (c *container) killAll(ctx context.Context) error {
 }
 
 // signal signals everything in the container and reports whether there was
-// anything. After an error there may be processes that it has not found.
-func (c *container) signal(ctx context.Context, s executor.Signal) (found bool, err error) {
+// anything, and whether that was surely all. After an error there may be processes
+// that it has not found.
+func (c *container) signal(ctx context.Context, s executor.Signal) (found, all bool, err error) {
 	c.mu.Lock()
-	all := slices.Collect(maps.Keys(c.processes))
+	started := slices.Collect(maps.Keys(c.processes))
 	c.mu.Unlock()
 	// Whose child a process is can be seen as long as its parents are there.
-	others, err := c.members(ctx, living(all))
+	others, all, err := c.members(ctx, living(started))
 	if err != nil {
 		err = fmt.Errorf("container %q: %w", c.guid, err)
 	}
-	done := make(map[int]bool, len(all))
-	for _, p := range all {
+	done := make(map[int]bool, len(started))
+	for _, p := range started {
 		if alive := p.signal(s); alive {
 			found = true
 			done[p.pid] = true
 		}
 	}
 	signalGroups(others, done, s)
-	return found || len(others) > 0, err
+	return found || len(others) > 0, all, err
 }
 
 // remember looks at what runs in the container, so that it is found later too.
@@ -302,7 +306,7 @@ func (c *container) remember(ctx context.Context) error {
 	c.mu.Lock()
 	all := slices.Collect(maps.Keys(c.processes))
 	c.mu.Unlock()
-	_, err := c.members(ctx, living(all))
+	_, _, err := c.members(ctx, living(all))
 	return err
 }
 

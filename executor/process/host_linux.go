@@ -102,7 +102,7 @@ func signalGroups(found []member, done map[int]bool, s executor.Signal) {
 
 // usage sums up what the living processes of the container use.
 func (c *container) usage(ctx context.Context, leaders []leader) (memoryBytes, pids int64, cpu time.Duration, err error) {
-	found, err := c.members(ctx, leaders)
+	found, _, err := c.members(ctx, leaders)
 	for _, m := range found {
 		memoryBytes += m.residentPages * int64(os.Getpagesize())
 		pids++

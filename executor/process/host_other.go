@@ -39,7 +39,7 @@ func limit(int, executor.ResourceLimits) {}
 type member struct{}
 
 // members finds nobody: only Linux shows the environment of a process.
-func (*container) members(context.Context, []leader) ([]member, error) { return nil, nil }
+func (*container) members(context.Context, []leader) ([]member, bool, error) { return nil, false, nil }
 
 func signalGroups([]member, map[int]bool, executor.Signal) {}
 
