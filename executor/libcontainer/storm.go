@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/diegosdk/diego/executor/libcontainer/internal/kernelfile"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/cgroup"
 )
 
 // Linux looks for a process to kill in one container at a time, for the whole host. All
@@ -85,7 +85,7 @@ func remembered(before, now int64) int64 { return max(now, before*3/4) }
 // whole. Only one goroutine calls it.
 func (b *Backend) endStorms() {
 	made := b.made()
-	kills, known := kernelfile.Number("/proc/vmstat", "oom_kill")
+	kills, known := cgroup.HostOOMKills()
 	killed := !known || kills != b.oomKills
 	b.oomKills = kills
 	before, now := make([]int64, len(made)), make([]int64, len(made))

@@ -34,7 +34,7 @@ func TestAnEnvironmentIsRememberedForTheSameRunOfTheSameProgramOnly(t *testing.T
 		name  string
 		pid   int
 		now   string
-		known bool // the environment is not read again, whatever it is now
+		known bool // the environment is not read again, though it is another one now
 	}{
 		{"the same run", pid, statLine(pid, 100, "7 9"), true},
 		{"a later process with the number", pid, statLine(pid, 101, "7 9"), false},

@@ -23,6 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/kernelfile"
 )
 
 // A Cgroup is the cgroup of a container, in every hierarchy of v1 or the only
@@ -102,6 +103,9 @@ func (g *Cgroup) Remove() error { return g.manager.Destroy() }
 // OOMKills is how many processes were killed for lack of memory, as far as that
 // is known.
 func (g *Cgroup) OOMKills() int64 { return max(0, g.read(g.version.oomKills)) }
+
+// HostOOMKills is the same for the whole host, and whether it is known.
+func HostOOMKills() (n int64, known bool) { return kernelfile.Number("/proc/vmstat", "oom_kill") }
 
 // Memory is how many bytes count towards the limit of the container, with those that the
 // kernel can take back: 0 if that is not known.
