@@ -42,7 +42,8 @@ type LeadershipOptions struct {
 	// MaxClockSkew is how far Now and the store's clock may differ for this
 	// process to begin to lead (default 1 min; negative means any difference). A
 	// process that already leads goes on in any case, with a warning once a
-	// minute, also after a pause in which nobody else has led.
+	// minute. So does one that was paused for longer than its lease, if nobody
+	// else has led meanwhile.
 	MaxClockSkew time.Duration
 	// Now is this process's clock (default time.Now).
 	Now func() time.Time

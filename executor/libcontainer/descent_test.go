@@ -127,6 +127,8 @@ func TestWhatAProgramHasBegunEndsWithAStartThatIsCalledOff(t *testing.T) {
 		}
 		defer ended.Close()
 		held := make(chan struct{})
+		release := sync.OnceFunc(func() { close(held) })
+		defer release()
 		if _, err := f.poller.WatchEnd(int(ended.Fd()), func() { <-held }); err != nil {
 			t.Fatal(err)
 		}
@@ -148,7 +150,7 @@ func TestWhatAProgramHasBegunEndsWithAStartThatIsCalledOff(t *testing.T) {
 		if err := <-started; !errors.Is(err, over) {
 			t.Errorf("%q has started: %v", script, err)
 		}
-		close(held)
+		release()
 		f.eventually("nothing is left", func() bool {
 			m, err := f.Usage(f.ctx, guid)
 			return err == nil && m.PIDs == 0

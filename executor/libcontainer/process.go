@@ -206,7 +206,7 @@ func (c *container) start(ctx context.Context, p *process, request pid1.Request,
 			c.signal(pid, executor.Kill)
 			c.signal(-pid, executor.Kill)
 		}
-		if pid != 0 { // it may have become its program long ago
+		if pid != 0 && c.deleted() == nil { // it may have become its program long ago
 			if err := c.cgroup.KillDescent(p.id); err != nil {
 				return fmt.Errorf("%w; %w", late, err)
 			}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/cgroup"
 )
 
 func TestAStormIsWhatLastsAndItsWorstEnd(t *testing.T) {
@@ -81,6 +82,24 @@ func TestWhatWaitsInAContainerThatIsDyingDoesNotCount(t *testing.T) {
 		if got := of(test.greedy); got != test.want {
 			t.Errorf("%s: %d threads wait, want %d", test.name, got, test.want)
 		}
+	}
+}
+
+func TestKillsInAContainerAreCountedAfterOneOnTheHost(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create(size(32))
+	before, known := cgroup.HostOOMKills()
+	f.as("nobody", guid, "exec "+hog).end()
+	if after, _ := cgroup.HostOOMKills(); !known || after <= before {
+		t.Errorf("the host's kills were %d and are %d, known %v", before, after, known)
+	}
+	c := container{cgroup: f.containers[guid].cgroup, spec: f.containers[guid].spec}
+	asleep := func(int) []byte { return nil }
+	if c.queue(false, asleep); c.oomKills != 0 {
+		t.Errorf("it counts %d kills though the host has none", c.oomKills)
+	}
+	if c.queue(true, asleep); c.oomKills == 0 {
+		t.Error("it counts no kill")
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // censuses are of all Backends of this process: they look at the same /proc.
-var censuses = looks[*census]{take: (&looker{proc: "/proc", patience: lookPatience, stuck: make(map[string]*stuckFile)}).take}
+var censuses = looks[*census]{take: newLooker("/proc", lookPatience).take}
 
 // A census is what one look at all processes of the host has found. It is not
 // changed any more.
@@ -28,8 +28,8 @@ type census struct {
 	numbers  map[int]int   // position of each process
 	read     map[int]environment
 	unread   []*stuckFile
-	// steady: no process began meanwhile. One that did may have been missed, with the
-	// one that started it.
+	// steady: all was read, and no process began meanwhile. One that did may have been
+	// missed, with the one that started it.
 	steady bool
 }
 
@@ -64,11 +64,7 @@ type member struct {
 // takeCensus reads everything below a directory like /proc. An error means that
 // there may be processes that it has not seen. before is the last census, or nil: what
 // it has read of environments is not read again, because that takes most of the time.
-// at says which file is read.
-func takeCensus(proc string, before *census, at *reading) (*census, error) {
-	if err := at.begin(proc); err != nil {
-		return nil, err
-	}
+func takeCensus(proc string, before *census, environs *environs) (*census, error) {
 	dir, err := os.Open(proc)
 	if err != nil {
 		return nil, err
@@ -76,16 +72,12 @@ func takeCensus(proc string, before *census, at *reading) (*census, error) {
 	defer dir.Close()
 	c := &census{marked: make(map[string][]int), sessions: make(map[int][]int), children: make(map[int][]int), numbers: make(map[int]int), read: make(map[int]environment)}
 	newest := newestPID(proc)
-	var buffer bytes.Buffer // of all, because an environment may have megabytes
 	// Few names at a time, and the processes at once: one that forks and ends all the
 	// time has another number by the time in which all names are read.
 	var entries [fewEntries]byte
 	var names []string
 	for {
 		if len(names) == 0 {
-			if err := at.begin(proc); err != nil {
-				return nil, err
-			}
 			n, err := syscall.ReadDirent(int(dir.Fd()), entries[:])
 			if err == syscall.EINTR {
 				continue
@@ -94,10 +86,8 @@ func takeCensus(proc string, before *census, at *reading) (*census, error) {
 				return nil, &fs.PathError{Op: "readdirent", Path: proc, Err: err}
 			}
 			if n == 0 {
-				if at != nil {
-					c.unread = at.unread
-				}
-				c.steady = newest != "" && newest == newestPID(proc)
+				c.unread = environs.unread
+				c.steady = len(c.unread) == 0 && newest != "" && newest == newestPID(proc)
 				return c, nil
 			}
 			_, _, names = syscall.ParseDirent(entries[:n], -1, names)
@@ -109,12 +99,6 @@ func takeCensus(proc string, before *census, at *reading) (*census, error) {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		if err = at.begin(proc + "/" + name + "/stat"); err != nil && !hidden(err) {
-			return nil, err
-		}
-		if err != nil {
-			continue
-		}
 		m, err := readMember(proc, pid)
 		if hidden(err) {
 			continue
@@ -124,29 +108,29 @@ func takeCensus(proc string, before *census, at *reading) (*census, error) {
 		}
 		dirs, known := before.marksOf(m)
 		if !known {
-			var environ []byte
-			switch {
-			case m.zombie: // which has none
-			case m.headless:
-				environ, err = readHeadless(&buffer, proc+"/"+name+"/task", at)
-			default:
-				environ, err = read(&buffer, proc+"/"+name+"/environ", at)
+			if !m.zombie { // which has none
+				dirs, err = environs.marks(proc+"/"+name+"/environ", func(buffer *bytes.Buffer) ([]string, error) {
+					if m.headless {
+						return readHeadless(buffer, proc+"/"+name+"/task")
+					}
+					return read(buffer, proc+"/"+name+"/environ")
+				})
 			}
 			if err != nil && !hidden(err) {
 				return nil, err
 			}
-			dirs, known = marks(environ), err == nil
+			known = err == nil
 		}
 		if known {
 			c.read[m.pid] = environment{m.started, m.program, dirs}
 		}
-		position := len(c.all)
+		at := len(c.all)
 		c.all = append(c.all, m)
-		c.numbers[m.pid] = position
-		c.sessions[m.session] = append(c.sessions[m.session], position)
-		c.children[m.parent] = append(c.children[m.parent], position)
+		c.numbers[m.pid] = at
+		c.sessions[m.session] = append(c.sessions[m.session], at)
+		c.children[m.parent] = append(c.children[m.parent], at)
 		for _, dir := range dirs {
-			c.marked[dir] = append(c.marked[dir], position)
+			c.marked[dir] = append(c.marked[dir], at)
 		}
 	}
 }
@@ -155,7 +139,7 @@ func takeCensus(proc string, before *census, at *reading) (*census, error) {
 func newestPID(proc string) string {
 	text, _ := os.ReadFile(proc + "/loadavg")
 	fields := strings.Fields(string(text))
-	if len(fields) < 5 {
+	if len(fields) < 5 || fields[4] == "0" { // as where something else than Linux says it
 		return ""
 	}
 	return fields[4]
@@ -174,27 +158,24 @@ const maxMarks = 16
 // maxPath is how long the name of a file may be.
 const maxPath = 4096
 
-// readHeadless reads the environment of a process whose main thread has ended, as one
-// of the other threads shows it.
-func readHeadless(buffer *bytes.Buffer, tasks string, at *reading) ([]byte, error) {
+// readHeadless reads the marks of a process whose main thread has ended, as one of the
+// other threads shows them.
+func readHeadless(buffer *bytes.Buffer, tasks string) ([]string, error) {
 	threads, err := os.ReadDir(tasks)
 	if err != nil {
 		return nil, err
 	}
 	for _, thread := range threads {
-		environ, err := read(buffer, tasks+"/"+thread.Name()+"/environ", at)
-		if err == nil && len(environ) > 0 || err != nil && !hidden(err) {
-			return environ, err
+		dirs, err := read(buffer, tasks+"/"+thread.Name()+"/environ")
+		if len(dirs) > 0 || err != nil && !hidden(err) {
+			return dirs, err
 		}
 	}
 	return nil, nil
 }
 
-// read returns the beginning of a file, which is valid until the buffer is used again.
-func read(buffer *bytes.Buffer, name string, at *reading) ([]byte, error) {
-	if err := at.begin(name); err != nil {
-		return nil, err
-	}
+// read returns the marks at the beginning of a file.
+func read(buffer *bytes.Buffer, name string) ([]string, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -202,12 +183,13 @@ func read(buffer *bytes.Buffer, name string, at *reading) ([]byte, error) {
 	defer f.Close()
 	buffer.Reset()
 	_, err = buffer.ReadFrom(io.LimitReader(f, maxEnviron))
-	return buffer.Bytes(), err
+	return marks(buffer.Bytes()), err
 }
 
 // hidden reports whether a file in /proc could not be read because its process
-// has ended or is another user's, or does not return. Such a process of a container is known by its
-// session or its parents, unless /proc hides all of it (hidepid).
+// has ended or is another user's, or because reading it does not return. Such a
+// process of a container is known by its session or its parents, unless /proc hides
+// all of it (hidepid).
 func hidden(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) || errors.Is(err, errStuck) || errors.Is(err, fs.ErrPermission)
 }

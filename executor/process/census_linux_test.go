@@ -51,7 +51,7 @@ func TestACensusSkipsWhatHasEndedAndFailsForWhatItCannotRead(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			c, err := takeCensus(proc, nil, nil)
+			c, err := censusOf(proc, nil)
 			switch {
 			case test.want < 0 && err == nil:
 				t.Errorf("it says nothing is wrong, and found %+v", c.all)
@@ -60,7 +60,7 @@ func TestACensusSkipsWhatHasEndedAndFailsForWhatItCannotRead(t *testing.T) {
 			}
 		})
 	}
-	if _, err := takeCensus(filepath.Join(t.TempDir(), "missing"), nil, nil); err == nil {
+	if _, err := censusOf(filepath.Join(t.TempDir(), "missing"), nil); err == nil {
 		t.Error("a host without /proc has no processes")
 	}
 }
@@ -148,7 +148,7 @@ func TestACensusNeedsMemoryForOneEnvironmentAtATime(t *testing.T) {
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	c, err := takeCensus(proc, nil, nil)
+	c, err := censusOf(proc, nil)
 	runtime.ReadMemStats(&after)
 	if err != nil || len(c.marked) != processes {
 		t.Errorf("it found %d containers of %d: %v", len(c.marked), processes, err)

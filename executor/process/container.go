@@ -246,13 +246,23 @@ const (
 	maxKillPause = 100 * time.Millisecond
 )
 
-// emptyLooks is how many looks in a row must find nothing in a container, if none of
-// them is sure: one look may miss what forks meanwhile.
-const emptyLooks = 3
+// isEmpty reports whether nothing runs in a container after a number of looks in a row
+// that have found nothing. all says that the last one saw all there was, and ran that
+// one before has found something. A look may miss what forks meanwhile.
+func isEmpty(looks int, all, ran bool) bool {
+	switch {
+	case !all:
+		return looks >= 3
+	case ran:
+		return looks >= 2
+	}
+	return looks >= 1
+}
 
 // killAll returns when nothing runs in the container.
 func (c *container) killAll(ctx context.Context) error {
 	pause := killPause
+	ran := false
 	for empty := 0; ; {
 		found, all, err := c.signal(ctx, executor.Kill)
 		switch {
@@ -260,9 +270,9 @@ func (c *container) killAll(ctx context.Context) error {
 			return err
 		case err != nil:
 		case found:
-			empty = 0
+			ran, empty = true, 0
 		default:
-			if empty++; all || empty >= emptyLooks {
+			if empty++; isEmpty(empty, all, ran) {
 				return nil
 			}
 		}

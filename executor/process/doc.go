@@ -33,8 +33,9 @@
 // knows only process groups: a child that makes a session of its own escapes,
 // and what still runs after a crash of the daemon must be ended by hand.
 //
-// On Linux, signals, Delete and Usage look at all processes of the host. A look goes
-// on without a file in /proc whose reading takes longer than 2 s. One
+// On Linux, signals, Delete and Usage look at all processes of the host. A look waits
+// for 2 s in all for environments whose reading does not return, and goes on without
+// them. One
 // look serves all calls that wait for one, in all Backends of a daemon, so
 // stopping many containers together takes little more than stopping one.
 //

@@ -47,7 +47,7 @@ func TestAnEnvironmentIsRememberedForTheSameRunOfTheSameProgramOnly(t *testing.T
 		t.Run(test.name, func(t *testing.T) {
 			proc := t.TempDir()
 			write(t, proc, pid, statLine(pid, 100, "7 9"), mine)
-			before, err := takeCensus(proc, nil, nil)
+			before, err := censusOf(proc, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -55,7 +55,7 @@ func TestAnEnvironmentIsRememberedForTheSameRunOfTheSameProgramOnly(t *testing.T
 				t.Fatal(err)
 			}
 			write(t, proc, test.pid, test.now, theirs)
-			now, err := takeCensus(proc, before, nil)
+			now, err := censusOf(proc, before)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -78,22 +78,21 @@ func TestAnEnvironmentThatCouldNotBeReadIsReadAgain(t *testing.T) {
 	if err := os.Remove(environ); err != nil {
 		t.Fatal(err)
 	}
-	before, err := takeCensus(proc, nil, nil)
+	before, err := censusOf(proc, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	write(t, proc, pid, statLine(pid, 100, "7 9"), containerDirVar+"=/mine\x00")
-	now, err := takeCensus(proc, before, nil)
+	now, err := censusOf(proc, before)
 	if err != nil || len(now.marked["/mine"]) != 1 {
 		t.Errorf("it has the marks %v, %v", now.marked, err)
 	}
 }
 
 func TestWhatIsRememberedIsOfTheProcessesThatThereAre(t *testing.T) {
-	const rounds, each = 10, 20
+	const rounds, each = 50, 20
 	proc := t.TempDir()
-	l := newLooker(proc)
-	l.patience = lookPatience
+	l := newLooker(proc, lookPatience)
 	environ := "A=" + strings.Repeat("x", 10<<10) + "\x00" + strings.Repeat(containerDirVar+"=/"+strings.Repeat("d", 200)+"\x00", 2*maxMarks)
 	var first, last runtime.MemStats
 	for round := range rounds {

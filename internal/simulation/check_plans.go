@@ -142,8 +142,8 @@ func (l *ledger) duties(key slotKey, s *slot) (list []duty) {
 // ended makes sure that what a consumer has ended is stopped whether or not its
 // domain is fresh, once every fault has ended for a while. An instance that was being
 // evacuated is left to its cell. If that cell no longer evacuates, the instance says
-// that it runs, and is surplus like any other. So is one that had been given up, because
-// its cell was missing, and that says later that it runs.
+// that it runs, and is surplus like any other. So is one that had been given up, most
+// often because its cell was missing, and that says later that it runs.
 func (l *ledger) ended() error {
 	if l.closed {
 		return nil

@@ -132,11 +132,11 @@ func (l *ledger) latest() time.Time {
 	return now.Add(2 * l.world.slack())
 }
 
-// earliest is the same for one that is behind, or paused.
+// earliest is the same for one that answers and is behind, or paused.
 func (l *ledger) earliest() time.Time {
 	now := l.now()
 	for _, s := range l.world.storage {
-		if s.paused != nil && s.paused.Before(now) {
+		if s.paused != nil && !s.frozen && s.paused.Before(now) {
 			now = *s.paused
 		}
 	}

@@ -139,8 +139,8 @@ func (r *reducer) say(next string) {
 	}
 }
 
-// idle are the steps that take place and in which no fault strikes. Without those after
-// the faults, what comes right in time has not come right.
+// idle are the steps that take place and in which no fault strikes, but for those after
+// all faults: the world takes that time to come right.
 func (r *reducer) idle() (steps []int) {
 	busy := map[int]bool{}
 	for _, p := range r.best.Played.Struck {

@@ -80,7 +80,7 @@ func TestReadersOfLogsAskTheBBSForFewOfThemAtATime(t *testing.T) {
 	}
 }
 
-func TestACellThatNewHasNotMadeServesLogsWithTheLabelsOfTheirContainers(t *testing.T) {
+func TestACellThatNewHasNotMadeServesLogs(t *testing.T) {
 	m, err := manager.New(t.Context(), manager.Options{Dir: t.TempDir(), Backend: scripted.New(scripted.Options{}), Capacity: executor.Capacity{MemoryMB: 64, DiskMB: 64}})
 	if err != nil {
 		t.Fatal(err)

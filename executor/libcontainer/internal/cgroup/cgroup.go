@@ -104,7 +104,8 @@ func (g *Cgroup) Remove() error { return g.manager.Destroy() }
 // is known.
 func (g *Cgroup) OOMKills() int64 { return max(0, g.read(g.version.oomKills)) }
 
-// HostOOMKills is the same for the whole host, and whether it is known.
+// HostOOMKills is how many processes of the whole host were killed for lack of memory.
+// known is false if the kernel does not say.
 func HostOOMKills() (n int64, known bool) { return kernelfile.Number("/proc/vmstat", "oom_kill") }
 
 // Memory is how many bytes count towards the limit of the container, with those that the

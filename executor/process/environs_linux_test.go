@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -45,8 +46,11 @@ func fakeProc(t *testing.T, healthy, stuck []int) (proc string, release func()) 
 	return proc, release
 }
 
-func newLooker(proc string) *looker {
-	return &looker{proc: proc, patience: 300 * time.Millisecond, stuck: make(map[string]*stuckFile)}
+// censusOf takes one census of a directory.
+func censusOf(proc string, before *census) (*census, error) {
+	l := newLooker(proc, lookPatience)
+	l.last = before
+	return l.take()
 }
 
 func (l *looker) waiting() int {
@@ -58,7 +62,7 @@ func (l *looker) waiting() int {
 func TestALookGoesOnWithoutAFileThatCannotBeRead(t *testing.T) {
 	const first, second, sick = 4_000_000, 4_000_002, 4_000_001
 	proc, release := fakeProc(t, []int{first, second}, []int{sick})
-	l := newLooker(proc)
+	l := newLooker(proc, lookPatience)
 	var text bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&text, nil))
 	for range 3 {
@@ -90,15 +94,77 @@ func TestLooksWaitForFewFilesAtATime(t *testing.T) {
 	for i := range maxStuck + 10 {
 		stuck = append(stuck, 4_000_000+i)
 	}
-	proc, _ := fakeProc(t, nil, stuck)
-	l := newLooker(proc)
-	l.patience = time.Millisecond
+	proc, release := fakeProc(t, nil, stuck)
+	l := newLooker(proc, 100*time.Millisecond)
 	for range 3 {
-		if _, err := l.take(); !errors.Is(err, errStuck) {
+		if _, err := l.take(); err == nil || !strings.Contains(err.Error(), "64 files") {
 			t.Errorf("it says %v, want that too many files cannot be read", err)
 		}
 	}
-	if n := l.waiting(); n > maxStuck {
-		t.Errorf("%d files are waited for, want at most %d", n, maxStuck)
+	if n := l.waiting(); n != maxStuck {
+		t.Errorf("%d files are waited for, want %d", n, maxStuck)
+	}
+	for end := time.Now().Add(30 * time.Second); l.waiting() > 0; time.Sleep(time.Millisecond) {
+		release()
+		if time.Now().After(end) {
+			t.Fatal("files are waited for although they were read")
+		}
+	}
+}
+
+func TestALookIsSureIfItReadAllAndNothingBeganMeanwhile(t *testing.T) {
+	for _, test := range []struct {
+		name, load string
+		stuck      []int
+		want       bool
+	}{
+		{"nothing began", "0.1 0.2 0.3 1/2 77\n", nil, true},
+		{"not known", "", nil, false},
+		{"not Linux", "0.0 0.0 0.0 0/0 0\n", nil, false},
+		{"an environment was left out", "0.1 0.2 0.3 1/2 77\n", []int{4_000_001}, false},
+	} {
+		proc, _ := fakeProc(t, []int{4_000_000}, test.stuck)
+		if err := os.WriteFile(filepath.Join(proc, "loadavg"), []byte(test.load), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		c, err := newLooker(proc, 100*time.Millisecond).take()
+		if err != nil || c.steady != test.want {
+			t.Errorf("%s: %v, %v, want %v", test.name, c.steady, err, test.want)
+		}
+	}
+	// The host's own, while processes begin without a pause.
+	ended := make(chan struct{})
+	forks := exec.Command("sh", "-c", "while :; do (:); done")
+	if err := forks.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { defer close(ended); _ = forks.Wait() }()
+	defer func() { _ = forks.Process.Kill(); <-ended }()
+	for end := time.Now().Add(30 * time.Second); ; {
+		c, err := censusOf("/proc", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !c.steady {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("all looks are sure")
+		}
+	}
+}
+
+func TestAContainerIsEmptyAfterEnoughLooks(t *testing.T) {
+	for _, test := range []struct {
+		all, ran bool
+		want     int
+	}{{true, false, 1}, {true, true, 2}, {false, false, 3}, {false, true, 3}} {
+		looks := 1
+		for !isEmpty(looks, test.all, test.ran) {
+			looks++
+		}
+		if looks != test.want {
+			t.Errorf("all %v, ran %v: after %d looks, want %d", test.all, test.ran, looks, test.want)
+		}
 	}
 }
