@@ -396,8 +396,8 @@ var (
 	// ErrNoFile: the path is not there.
 	ErrNoFile = errors.New("no such file")
 	// ErrFileRefused: the user may not read or write the file, something else is in its
-	// place, somebody holds a lease on it, there is no room for it, or it is larger than
-	// the limit.
+	// place, somebody holds a lease on it, there is no room for it, it is larger than the
+	// limit, or it turned out shorter than it says, as files of /sys do.
 	ErrFileRefused = errors.New("the file cannot be copied")
 	// ErrUnsafeArchive: an archive would write outside its target.
 	ErrUnsafeArchive = errors.New("unsafe archive")

@@ -33,11 +33,11 @@
 // knows only process groups: a child that makes a session of its own escapes,
 // and what still runs after a crash of the daemon must be ended by hand.
 //
-// On Linux, signals, Delete and Usage look at all processes of the host. A look waits
-// for 2 s in all for environments whose reading does not return, and goes on without
-// them. One
+// On Linux, signals, Delete and Usage look at all processes of the host. One
 // look serves all calls that wait for one, in all Backends of a daemon, so
-// stopping many containers together takes little more than stopping one.
+// stopping many containers together takes little more than stopping one. A look
+// waits for some 2 s in all for environments whose reading does not return, and
+// goes on without them.
 //
 // # Concurrent use
 //

@@ -44,7 +44,7 @@ func newLooker(proc string, patience time.Duration) *looker {
 
 // take returns the next census.
 func (l *looker) take() (*census, error) {
-	c, err := takeCensus(l.proc, l.last, &environs{looker: l, left: l.patience})
+	c, err := takeCensus(l.proc, l.last, &environs{looker: l, left: l.patience, buffer: new(bytes.Buffer)})
 	if err == nil {
 		l.last = c
 	}
@@ -55,7 +55,7 @@ func (l *looker) take() (*census, error) {
 type environs struct {
 	looker *looker
 	left   time.Duration // of its patience
-	buffer bytes.Buffer  // of all, because an environment may have megabytes
+	buffer *bytes.Buffer // of all, because an environment may have megabytes
 	unread []*stuckFile
 }
 
@@ -80,18 +80,17 @@ func (e *environs) marks(name string, read func(*bytes.Buffer) ([]string, error)
 	done := make(chan result, 1)
 	buffer := e.buffer
 	go func() {
-		marks, err := read(&buffer)
+		marks, err := read(buffer)
 		done <- result{marks, err}
 	}()
 	began := time.Now()
 	select {
 	case r := <-done:
-		e.buffer = buffer
 		return r.marks, r.err
 	case <-time.After(max(e.left, l.patience/maxStuck)):
 	}
 	e.left -= time.Since(began)
-	e.buffer = bytes.Buffer{} // the other one is in use
+	e.buffer = new(bytes.Buffer) // the other one is in use
 	f = &stuckFile{name: name}
 	l.mu.Lock()
 	l.stuck[name] = f

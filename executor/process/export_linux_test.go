@@ -16,7 +16,8 @@ func Looks(look func(original func() error) error) (restore func()) {
 	return func() { censuses.take = original }
 }
 
-// LookAt makes all looks at the host look at proc instead of /proc until restore is called. No look may go on when either is called.
+// LookAt makes all looks at the host look at proc instead of /proc until restore is
+// called. No look may go on when either is called.
 func LookAt(proc string) (restore func()) {
 	original := censuses.take
 	censuses.take = newLooker(proc, time.Second).take

@@ -1,8 +1,8 @@
 //go:build linux
 
 // Package kernelfile reads the files in which the kernel shows its numbers, most of
-// them below /sys. A cell reads thousands of them a minute. [os.ReadFile] takes three times as
-// many system calls, because it has Go's poller watch them.
+// them below /sys. A cell reads thousands of them a minute. [os.ReadFile] takes three
+// times as many system calls, because it has Go's poller watch them.
 package kernelfile
 
 import (
