@@ -50,7 +50,7 @@ type Backend struct {
 
 	closing    chan struct{} // ends watch
 	unwatched  chan struct{} // closed by watch at its end
-	oomKills   int64         // on the host, at the last call of endStorms
+	stall      time.Duration // of the host, at the last call of endStorms
 	mu         sync.Mutex
 	containers map[string]*container
 	ports      *hostport.Range

@@ -49,7 +49,7 @@ func recipes() []recipeTest {
 
 		{"a monitor is asked every 0.5 s until it is healthy and every 30 s afterwards",
 			monitored(do("wait 1.2s", "write up yes", "wait 10s", "remove up", "wait forever"), do("need up")),
-			[]string{"1.5s RUNNING", "31.5s COMPLETED failed: instance became unhealthy: /do: exit status 1"}},
+			[]string{"1.5s RUNNING", "31s COMPLETED failed: instance became unhealthy: /do: exit status 1"}},
 		{"an action that fails under a monitor is a failure",
 			monitored(do("wait 100ms", "write up yes", "wait 6900ms", "exit 2"), do("need up")),
 			[]string{"500ms RUNNING", "7s COMPLETED failed: /do: exit status 2"}},
@@ -57,7 +57,7 @@ func recipes() []recipeTest {
 			monitored(do("orphan", "wait 100ms", "write up yes", "wait 2s"), do("need up")), []string{"500ms RUNNING"}},
 		{"a daemon whose monitor fails has failed, after its grace",
 			monitored(do("orphan", "wait 100ms", "write up yes", "wait 40s", "remove up"), do("need up")),
-			[]string{"500ms RUNNING", "1m0.5s COMPLETED failed: instance became unhealthy: /do: exit status 1"}},
+			[]string{"500ms RUNNING", "1m0s COMPLETED failed: instance became unhealthy: /do: exit status 1"}},
 		{"what is not healthy in time has failed",
 			with(monitored(do("wait forever"), do("need up")), func(w *manager.Work) { w.StartTimeoutMs = 3000 }),
 			[]string{"3s COMPLETED failed: instance was never healthy within 3s: /do: exit status 1"}},

@@ -104,9 +104,16 @@ func (g *Cgroup) Remove() error { return g.manager.Destroy() }
 // is known.
 func (g *Cgroup) OOMKills() int64 { return max(0, g.read(g.version.oomKills)) }
 
-// HostOOMKills is how many processes of the whole host were killed for lack of memory.
-// known is false if the kernel does not say.
-func HostOOMKills() (n int64, known bool) { return kernelfile.Number("/proc/vmstat", "oom_kill") }
+// HostStall is for how long some thread of the whole host has waited for memory, or for
+// room below a limit, until 2 s ago at most. It waits so before the kernel looks for one to
+// kill. known is false if the kernel does not say, as without psi=1 on some.
+func HostStall() (stall time.Duration, known bool) {
+	text, _ := kernelfile.Read("/proc/pressure/memory") // some avg10=0.00 avg60=0.00 avg300=0.00 total=123
+	line, _, _ := strings.Cut(text, "\n")
+	_, total, _ := strings.Cut(line, " total=")
+	n, err := strconv.ParseInt(total, 10, 64)
+	return time.Duration(n) * time.Microsecond, err == nil
+}
 
 // Memory is how many bytes count towards the limit of the container, with those that the
 // kernel can take back: 0 if that is not known.
