@@ -68,7 +68,9 @@ type Options struct {
 	Grace time.Duration
 	// UnhealthyInterval is the time between two probes until a container is
 	// healthy or ready, and HealthyInterval afterwards (002 §Monitoring
-	// Health). 0 means DefaultUnhealthyInterval and DefaultHealthyInterval.
+	// Health), or up to a second less from 10 s on, so that probes begin at
+	// whole seconds. 0 means DefaultUnhealthyInterval and
+	// DefaultHealthyInterval.
 	UnhealthyInterval, HealthyInterval time.Duration
 	// ReservationExpiry is how long a reservation waits for its work; 0 means
 	// executor.DefaultReservationExpiry.
