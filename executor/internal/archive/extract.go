@@ -42,7 +42,9 @@ func Place(ctx context.Context, root *tenant.Root, name string, r io.Reader, l L
 		}
 		first, rest, _ := strings.Cut(local, "/")
 		switch {
-		case only == "" && local != ".":
+		case local == ".":
+			return "", unsafe("it is of a directory that has no name, such as /: name something in it")
+		case only == "":
 			only = first
 		case first != only:
 			return "", unsafe("the entry %q lies beside %q, of which the archive is", entry, only)
