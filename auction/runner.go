@@ -582,15 +582,28 @@ func (r *Runner) perform(ctx context.Context, parties map[string]party, placed [
 	}
 }
 
-// report reports every refusal and keeps the work that is worth another
-// attempt. It returns how much that is. After a report that missed its deadline
-// it makes no more reports.
+// reportTime is how long a round makes reports. Each is a write of the control plane, so
+// those of 50,000 instances that fit nowhere take half a minute, and what fits would wait.
+const reportTime = 2 * time.Second
+
+// report reports refusals, and keeps the work that is worth another attempt. It returns
+// how much that is. What there was no time to report is due again at once, and comes
+// before what was reported. After a report that missed its deadline it makes no more
+// reports.
 func (r *Runner) report(ctx context.Context, refused []Refusal, batch map[Key]waiting) int {
-	keep := make([]*Item, len(refused))
+	slices.SortStableFunc(refused, func(a, b Refusal) int {
+		return cmp.Compare(batch[a.Item.Key].attempts, batch[b.Item.Key].attempts)
+	})
+	until := r.o.Now().Add(reportTime)
+	keep, putOff := make([]*Item, len(refused)), make([]bool, len(refused))
 	var late atomic.Bool
 	var skipped atomic.Int64
 	parallel.Each(len(refused), r.o.Concurrency, func(i int) {
 		if !late.Load() {
+			if putOff[i] = !r.o.Now().Before(until); putOff[i] {
+				keep[i] = refused[i].Item
+				return
+			}
 			var err error
 			keep[i], err = r.reportOne(ctx, &refused[i])
 			if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrBusy) {
@@ -611,12 +624,16 @@ func (r *Runner) report(ctx context.Context, refused []Refusal, batch map[Key]wa
 	now, carried := r.o.Now(), 0
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, item := range keep {
+	for i, item := range keep {
 		if item == nil {
 			continue
 		}
-		w := waiting{item: *item, attempts: batch[item.Key].attempts + 1}
-		w.due = now.Add(r.backoff(w.attempts))
+		w := batch[item.Key]
+		if !putOff[i] {
+			w.item = *item
+			w.attempts++
+			w.due = now.Add(r.backoff(w.attempts))
+		}
 		_, again := r.waiting[item.Key] // requested again meanwhile
 		if w.attempts < r.o.MaxAttempts && !again && len(r.waiting) < r.o.MaxWaiting {
 			r.waiting[item.Key] = w

@@ -59,8 +59,9 @@ type auctionHouse struct {
 	now     time.Time
 	cells   []*scriptedCell
 	listErr error
-	// answer is what the next reports are answered with.
+	// answer is what the next reports are answered with, and each takes this long.
 	answer error
+	takes  time.Duration
 
 	mu      sync.Mutex
 	reports []string
@@ -78,6 +79,7 @@ func (h *auctionHouse) FailActualLRP(_ context.Context, key lrp.Key, why lrp.Pla
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.reports = append(h.reports, fmt.Sprintf("%s/%d %s", key.ProcessGUID, key.Index, why.Reason))
+	h.now = h.now.Add(h.takes)
 	return h.answer
 }
 
@@ -185,6 +187,39 @@ func TestRefusedWorkIsReportedOnceForEachAttemptAndCarriedOver(t *testing.T) {
 	want := slices.Repeat([]string{"web/0 rejected by the cell"}, 3)
 	if !slices.Equal(h.reports, want) {
 		t.Errorf("got reports %q, want %q", h.reports, want)
+	}
+}
+
+func TestReportsOfMuchThatFitsNowhereDoNotHoldUpWhatFits(t *testing.T) {
+	h := newHouse(t, auction.RunnerOptions{MinBackoff: time.Minute, MaxBackoff: time.Minute, MaxAttempts: 2, Concurrency: 1}, "cell-1")
+	work := exampleWork(11)
+	for i := range 10 {
+		work[i].MemoryMB = 1 << 20
+	}
+	h.Request(work[:10]...)
+	h.takes = 500 * time.Millisecond
+	began := h.now
+	if r := h.round(t); len(h.reports) != 4 || r.CarriedOver != 10 {
+		t.Fatalf("%d reports in a round, and %d carried over, want 4 in its 2 s, and all 10", len(h.reports), r.CarriedOver)
+	}
+	h.Request(work[10])
+	if r := h.round(t); len(r.Performed) != 1 {
+		t.Error("what fits is not placed in the next round")
+	}
+	h.round(t)
+	if n, due := h.Waiting(); len(h.reports) != 10 || n != 10 || due.Before(began.Add(time.Minute)) {
+		t.Errorf("after three rounds, %d of 10 are reported, and %d wait until %v", len(h.reports), n, due.Sub(began))
+	}
+	slices.Sort(h.reports)
+	if len(slices.Compact(h.reports)) != 10 {
+		t.Errorf("some are reported twice: %q", h.reports)
+	}
+	h.now = h.now.Add(time.Hour)
+	for range 3 {
+		h.round(t)
+	}
+	if n, _ := h.Waiting(); n != 0 {
+		t.Errorf("%d still wait after two attempts; to be put off is none", n)
 	}
 }
 
