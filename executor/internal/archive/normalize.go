@@ -212,7 +212,14 @@ func (n *normalizer) zip(f *os.File) error {
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
 		return err
 	}
+	packed := uint64(info.Size())
 	for _, e := range in.File {
+		// Entries that share their content would be unpacked once for each of them, and
+		// what unpacks to hardly anything is not counted by the limits.
+		if e.CompressedSize64 > packed {
+			return unsafe("the entries of the zip overlap, or have more bytes than the zip, at %.64q", e.Name)
+		}
+		packed -= e.CompressedSize64
 		if err := n.zipEntry(e); err != nil {
 			return err
 		}
@@ -284,7 +291,45 @@ func (n *normalizer) weighDirectory(f io.ReaderAt, size int64) (weight int64, er
 			}
 		}
 	}
+	if err := n.weighRecords(f, size); err != nil {
+		return 0, err
+	}
 	return texts + int64(entries)*entrySize, nil
+}
+
+// weighRecords refuses a zip that says that it has more entries than there may be.
+// Package zip makes room for as many as would fit into the file, before it reads the
+// first: a GB for a file of 4 GiB. Only the end of a zip64 can name so many.
+func (n *normalizer) weighRecords(f io.ReaderAt, size int64) error {
+	const (
+		tail          = 65<<10 + 20 // where package zip looks for the end, and the locator before it
+		offsetAt      = 8           // in the locator
+		recordsAt     = 32          // in the end of a zip64
+		endSize       = recordsAt + 8
+		locator, last = "PK\x06\x07", "PK\x06\x06"
+	)
+	buffer := make([]byte, min(tail, size))
+	if _, err := f.ReadAt(buffer, size-int64(len(buffer))); err != nil && err != io.EOF {
+		return err
+	}
+	for rest := buffer; ; {
+		i := bytes.Index(rest, []byte(locator))
+		if i < 0 || len(rest) < i+offsetAt+8 {
+			return nil
+		}
+		at := binary.LittleEndian.Uint64(rest[i+offsetAt:])
+		rest = rest[i+len(locator):]
+		if at >= uint64(size) {
+			continue
+		}
+		var end [endSize]byte
+		if _, err := f.ReadAt(end[:], int64(at)); err != nil || string(end[:len(last)]) != last {
+			continue // package zip does not take it either
+		}
+		if binary.LittleEndian.Uint64(end[recordsAt:]) > uint64(n.limits.MaxContentEntries) {
+			return tooMany(n.limits.MaxContentEntries)
+		}
+	}
 }
 
 func (n *normalizer) zipEntry(e *zip.File) error {
