@@ -158,7 +158,9 @@ func forms(addr netip.Addr) []netip.Addr {
 // for an answer to begin. It uses no proxy, even if the environment names one:
 // a proxy would dial addresses that were not judged. Nor does it use HTTP/2: a server
 // may flood such a connection as long as it is kept, and be read all the time. An
-// answer whose headers have more than maxHeaderBytes is an error.
+// answer whose headers have more than maxHeaderBytes is an error. Answers are taken as
+// they come: one that package http unpacks on the way may be a thousand times longer than
+// what was sent, or be sent without end and have no byte.
 func (p Policy) Client(answer time.Duration) *http.Client {
 	dialer := &net.Dialer{
 		Timeout: 30 * time.Second, KeepAlive: 30 * time.Second,
@@ -176,7 +178,7 @@ func (p Policy) Client(answer time.Duration) *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DialContext: dialer.DialContext, Protocols: protocols, MaxIdleConns: 100, IdleConnTimeout: 90 * time.Second,
 		TLSHandshakeTimeout: 10 * time.Second, ResponseHeaderTimeout: answer, ExpectContinueTimeout: time.Second,
-		MaxResponseHeaderBytes: maxHeaderBytes,
+		MaxResponseHeaderBytes: maxHeaderBytes, DisableCompression: true,
 	}}
 }
 
