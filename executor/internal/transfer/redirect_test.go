@@ -1,0 +1,36 @@
+package transfer_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/diegosdk/diego/executor/internal/transfer"
+)
+
+// A host that redirects to where a query says is asked whether an archive that it has sent
+// has changed. The host to which it leads another tenant cannot answer for it.
+func TestAHostToWhichAnotherQueryLeadsDoesNotConfirmAnArchive(t *testing.T) {
+	asked := ""
+	liar := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = r.Header.Get("If-None-Match")
+		w.WriteHeader(http.StatusNotModified)
+	}))
+	defer liar.Close()
+	shared := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if to := r.FormValue("to"); to != "" {
+			http.Redirect(w, r, to, http.StatusFound)
+			return
+		}
+		w.Header().Set("ETag", `"1"`)
+		w.Write(tarOf("f", "a secret of "+r.FormValue("of")))
+	}))
+	defer shared.Close()
+	f, _ := newFetcher(t)
+	fetch(t, f, transfer.Request{URL: shared.URL + "/get?of=alice", CacheKey: "key"}).Release()
+	lease, err := f.Directory(t.Context(), transfer.Request{URL: shared.URL + "/get?to=" + liar.URL, CacheKey: "key"}, 1<<20)
+	if err == nil {
+		defer lease.Release()
+		t.Errorf("a host that was asked whether %s has changed gives away %q", asked, content(t, lease))
+	}
+}
