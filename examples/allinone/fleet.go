@@ -182,16 +182,40 @@ func (f *fleet) lead(ctx context.Context) error {
 			return err
 		}
 	}
+	return f.leadWhile(ctx, func(ctx context.Context) error {
+		parallel.Each(len(f.cells), len(f.cells), func(i int) { f.cells[i].tick(ctx) })
+		for _, c := range f.former {
+			if err := c.leave(ctx, f.BBS, f.plan); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// leadWhile makes the control plane lead and keeps it leading until prepare returns:
+// to clear a cell takes up to a minute or more, which is longer than a lease lasts.
+func (f *fleet) leadWhile(ctx context.Context, prepare func(context.Context) error) error {
 	if err := f.Leadership.Tick(ctx); err != nil {
 		return err
 	}
-	parallel.Each(len(f.cells), len(f.cells), func(i int) { f.cells[i].tick(ctx) })
-	for _, c := range f.former {
-		if err := c.leave(ctx, f.BBS, f.plan); err != nil {
-			return err
+	defer parallel.During(ctx, f.stayLeader)()
+	return prepare(ctx)
+}
+
+// stayLeader renews the lease until ctx ends.
+func (f *fleet) stayLeader(ctx context.Context) {
+	_, until := f.Leadership.Leading()
+	ticker := time.NewTicker(max(time.Until(until)/3, time.Millisecond))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			_ = f.Leadership.Tick(ctx) // what comes after it says that nobody leads
 		}
 	}
-	return nil
 }
 
 // run works until stop ends, and then ends all containers, gently until force
