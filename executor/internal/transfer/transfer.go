@@ -303,8 +303,7 @@ func (f *Fetcher) try(ctx context.Context, r Request, known *version, disk *part
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusNotModified && known != nil {
 		if known.query != queryOf(r.URL) && response.Request.URL.Host != hostOf(r.URL) {
-			// The other query has led to another host, which says nothing of what this one has sent.
-			return nil, nil, false, fmt.Errorf("%w: %s leads to %s, which has not sent what it says has not changed", ErrStatus, shown(r.URL), response.Request.URL.Host)
+			return f.try(ctx, r, nil, disk) // the other query leads to a host that cannot know what another one has sent
 		}
 		return nil, response, false, nil
 	}
