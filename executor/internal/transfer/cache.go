@@ -12,9 +12,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/diegosdk/diego/executor/internal/archive"
-	"github.com/diegosdk/diego/executor/internal/tenant"
 )
 
 // A cache holds what was fetched, by key. Of one key there may be several
@@ -34,17 +34,46 @@ type cache struct {
 	dropping sync.Mutex
 	drops    atomic.Int64
 	// doomed are to be removed from the disk once mu is free: it may take long.
-	doomed []string
+	doomed    []string
+	removeAll func(context.Context, string) error
 }
 
-// unlock frees mu and removes what is doomed.
+// patience is how long a user of the cache waits until what makes room for its own is
+// removed: another tenant decides how many files that are. Files are removed several times
+// faster than they are unpacked, so few of them wait.
+const patience = time.Second
+
+// unlock frees mu and removes what is doomed. What takes longer goes on by itself.
 func (c *cache) unlock() {
+	removed := c.unlockAndRemove()
+	select {
+	case <-removed:
+		return
+	default: // most often there is nothing
+	}
+	select {
+	case <-removed:
+	case <-time.After(patience):
+	}
+}
+
+// unlockAndRemove frees mu. The channel is closed when all that is doomed is removed.
+func (c *cache) unlockAndRemove() <-chan struct{} {
 	doomed := c.doomed
 	c.doomed = nil
 	c.mu.Unlock()
-	for _, path := range doomed {
-		tenant.RemoveAll(context.Background(), path)
+	removed := make(chan struct{})
+	if len(doomed) == 0 {
+		close(removed)
+		return removed
 	}
+	go func() {
+		defer close(removed)
+		for _, path := range doomed {
+			c.removeAll(context.Background(), path)
+		}
+	}()
+	return removed
 }
 
 // A slot is one key. Who holds turn fetches it; the others wait.
@@ -385,7 +414,7 @@ func (c *cache) dropUnused(before int64) bool {
 		}
 	}
 	some := c.count < kept
-	c.unlock()
+	<-c.unlockAndRemove()
 	if some {
 		c.drops.Add(1)
 	}

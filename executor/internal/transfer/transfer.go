@@ -119,7 +119,7 @@ func New(o Options) (*Fetcher, error) {
 	}
 	content := cmp.Or(max(o.Content.MaxContentBytes, 0), archive.DefaultBytes)
 	return &Fetcher{
-		options: o, progress: progress{limit: 2 * max(o.MaxBytes, content)}, former: former, cache: cache{limit: o.CacheBytes, most: o.CacheEntries, keys: make(map[string]*slot)},
+		options: o, progress: progress{limit: 2 * max(o.MaxBytes, content)}, former: former, cache: cache{limit: o.CacheBytes, most: o.CacheEntries, keys: make(map[string]*slot), removeAll: tenant.RemoveAll},
 		downloads: make(chan struct{}, o.Downloads), late: make(chan struct{}, LateEach*o.Downloads),
 	}, nil
 }
