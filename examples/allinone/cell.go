@@ -38,6 +38,7 @@ type cell struct {
 	localcell.Cell
 	announcer *bbs.Announcer
 	service   service
+	logger    *slog.Logger
 	// flush sends the rest of the log lines; nil if none are forwarded.
 	flush func()
 }
@@ -110,7 +111,7 @@ func openCell(ctx context.Context, p cellPlan) (*cell, error) {
 	if _, err := daemon.ClearBackends(ctx, daemon.BackendOptions{Dir: p.dir}, backend.Name); err != nil {
 		p.logger.Warn("an earlier start with another backend has left containers", "cell", p.id, "err", err)
 	}
-	c := &cell{id: p.id, backend: backend}
+	c := &cell{id: p.id, backend: backend, logger: p.logger.With("cell", p.id)}
 	if err := c.build(ctx, p); err != nil {
 		return c, fmt.Errorf("%s: %w", p.id, err)
 	}
@@ -178,20 +179,30 @@ func (c *cell) build(ctx context.Context, p cellPlan) error {
 		return err
 	}
 	c.Cell = *made
-	c.service, err = newService(c.service.listener, p.issuer, p.id, []httpapi.Role{httpapi.CellRole}, p.readers.Limit(httpapi.HandlerOptions{Cell: c, Logger: p.logger.With("cell", p.id)}))
+	c.service, err = newService(c.service.listener, p.issuer, p.id, []httpapi.Role{httpapi.CellRole}, p.readers.Limit(httpapi.HandlerOptions{Cell: c, Logger: c.logger}))
 	return err
 }
 
 // tick clears the host of what an earlier run has left, and then reports and
 // takes work as far as that is due. The manager does not run yet.
 func (c *cell) tick(ctx context.Context) {
-	// A Tick removes one container after the other. After a kill -9 there may be
-	// thousands. It tries again what Clear cannot remove, and logs why.
-	clearing, cancel := context.WithTimeout(ctx, time.Minute) // a process whose volume hangs does not die
-	defer cancel()
-	_ = c.Manager.Clear(clearing)
-	c.Manager.Tick(ctx)
+	c.clear(ctx)
 	c.Rep.Tick(ctx)
+}
+
+// clear removes what an earlier run has left. A process whose volume hangs does not die,
+// so after a minute the cell goes on, and its manager tries again.
+func (c *cell) clear(ctx context.Context) {
+	minute, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	// A Tick removes one container after the other. After a kill -9 there may be
+	// thousands.
+	clearing, cancel := context.WithTimeout(minute, 50*time.Second)
+	defer cancel()
+	if err := c.Manager.Clear(clearing); err != nil && ctx.Err() == nil {
+		c.logger.Error("not all that an earlier run has left could be removed; it is tried again", "error", err)
+	}
+	c.Manager.Tick(minute)
 }
 
 // stop ends all containers, with their grace as long as ctx lasts. The manager

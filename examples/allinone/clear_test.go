@@ -3,14 +3,21 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
+	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/backendtest/scripted"
 	"github.com/diegosdk/diego/executor/manager"
 	"github.com/diegosdk/diego/internal/daemon"
+	"github.com/diegosdk/diego/rep/localcell"
 )
 
 // together deletes containers once some of them are being deleted at a time.
@@ -60,4 +67,41 @@ func TestWhatAKilledRunHasLeftIsRemovedTogether(t *testing.T) {
 	if guids, err := c.backend.List(t.Context()); err != nil || len(guids) > 0 {
 		t.Errorf("after the start there are %q, %v", guids, err)
 	}
+}
+
+// A clinging backend deletes nothing, and tries it until its context ends.
+type clinging struct{ executor.ContainerBackend }
+
+func (clinging) Delete(ctx context.Context, _ string) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestACellWaitsAMinuteForWhatDoesNotDie(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host := clinging{scripted.New(scripted.Options{Now: time.Now})}
+		if _, err := host.Create(t.Context(), executor.ContainerSpec{GUID: "stuck"}); err != nil {
+			t.Fatal(err)
+		}
+		m, err := manager.New(t.Context(), manager.Options{Backend: host, Capacity: manager.Capacity{MemoryMB: 1, DiskMB: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var said bytes.Buffer
+		c := cell{Cell: localcell.Cell{Manager: m}, logger: slog.New(slog.NewTextHandler(&said, nil))}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		began := time.Now()
+		if c.clear(ctx); time.Since(began) != time.Minute {
+			t.Errorf("it waits %v", time.Since(began))
+		}
+		select {
+		case <-m.Cleared():
+		default:
+			t.Error("it does not go on")
+		}
+		if !strings.Contains(said.String(), "could be removed") {
+			t.Errorf("the log says %q", &said)
+		}
+	})
 }
