@@ -83,9 +83,10 @@ type container struct {
 	strange map[uint64]bool // sockets of other networks, and such that are not bound, at the last call of uncounted
 	waited  int64           // descriptors that waited in sockets at the last call of uncounted
 
-	// At the last call of endStorms: processes that were killed for lack of memory, and
-	// how many are remembered to have waited.
+	// At the last call of endStorms: processes that were killed for lack of memory, how
+	// many are remembered to have waited, and whether it has the full weight.
 	oomKills, queued int64
+	hasty            bool
 }
 
 // Create implements [executor.ContainerBackend].
@@ -477,6 +478,9 @@ func (c *container) end(ctx context.Context) error {
 			p.killed = true
 		}
 		c.mu.Unlock()
+		if c.spec.CPUWeight != 0 && c.cgroup != nil {
+			_ = c.cgroup.SetCPUWeight(executor.MaxCPUWeight) // processes die with the time of their container
+		}
 		c.init.Signal(unix.SIGKILL)
 		go func() {
 			c.init.Wait()

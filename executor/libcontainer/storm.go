@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/cgroup"
 )
 
@@ -100,6 +101,34 @@ func (b *Backend) endStorms() {
 		if ends {
 			made[i].endForMemory(0)
 		}
+	}
+	somebodyWaits := slices.ContainsFunc(now, func(n int64) bool { return n > 0 })
+	for _, c := range made {
+		c.hasten(somebodyWaits && c.nearLimit())
+	}
+}
+
+// nearLimit reports whether the kernel may be looking for a process of the container.
+func (c *container) nearLimit() bool {
+	limit := c.spec.Resources.MemoryMB << 20
+	return limit > 0 && c.cgroup.Memory() >= limit/8*7
+}
+
+// hasten gives the container the full weight, or takes it back. The kernel looks for a
+// process to kill with the processor time of its container. Where that has little, because
+// its weight is small and others are busy, all wait for it whose turn comes later: a tenant
+// with both kinds of containers held them up for 37 s, with four threads in each. Each
+// container may ask for the full weight anyway, so nobody gains by this.
+func (c *container) hasten(hasty bool) {
+	if c.spec.CPUWeight == 0 || hasty == c.hasty {
+		return
+	}
+	weight := int64(c.spec.CPUWeight)
+	if hasty {
+		weight = executor.MaxCPUWeight
+	}
+	if c.cgroup.SetCPUWeight(weight) == nil { // else it is tried again
+		c.hasty = hasty
 	}
 }
 

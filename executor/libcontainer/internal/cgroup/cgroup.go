@@ -137,6 +137,14 @@ func (g *Cgroup) Threads() (ids []int) {
 	return ids
 }
 
+// CPUWeight is the weight of the container among others, in the kernel's unit.
+func (g *Cgroup) CPUWeight() int64 { return g.read(g.version.cpuWeight) }
+
+// SetCPUWeight sets the weight that Limits has set, from 1 to executor.MaxCPUWeight.
+func (g *Cgroup) SetCPUWeight(weight int64) error {
+	return g.write(g.version.cpuWeight, max(1, weight*g.version.fullCPUWeight/executor.MaxCPUWeight))
+}
+
 // PIDs is the number of processes and threads.
 func (g *Cgroup) PIDs() int64 { return g.read(g.version.pids) }
 

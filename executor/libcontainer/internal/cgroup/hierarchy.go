@@ -31,6 +31,9 @@ type version struct {
 	cpu     control
 	cpuUnit time.Duration
 
+	cpuWeight     control
+	fullCPUWeight int64 // what stands there for executor.MaxCPUWeight
+
 	owner string // the controller in whose directory we see who owns cgroups
 }
 
@@ -42,31 +45,35 @@ type control struct {
 
 var (
 	v1 = version{
-		memory:       control{"memory", "memory.usage_in_bytes", ""},
-		kernelMemory: control{"memory", "memory.kmem.usage_in_bytes", ""},
-		cache:        control{"memory", "memory.stat", "total_inactive_file"},
-		memoryLimit:  control{"memory", "memory.limit_in_bytes", ""},
-		swapLimit:    control{"memory", "memory.memsw.limit_in_bytes", ""},
-		socketLimit:  control{"memory", "memory.kmem.tcp.limit_in_bytes", ""}, // of UDP, too
-		oomKills:     control{"memory", "memory.oom_control", "oom_kill"},
-		pids:         control{"pids", "pids.current", ""},
-		pidsLimit:    control{"pids", "pids.max", ""},
-		threads:      control{"pids", "tasks", ""},
-		cpu:          control{"cpuacct", "cpuacct.usage", ""},
-		cpuUnit:      time.Nanosecond,
-		owner:        "devices",
+		memory:        control{"memory", "memory.usage_in_bytes", ""},
+		kernelMemory:  control{"memory", "memory.kmem.usage_in_bytes", ""},
+		cache:         control{"memory", "memory.stat", "total_inactive_file"},
+		memoryLimit:   control{"memory", "memory.limit_in_bytes", ""},
+		swapLimit:     control{"memory", "memory.memsw.limit_in_bytes", ""},
+		socketLimit:   control{"memory", "memory.kmem.tcp.limit_in_bytes", ""}, // of UDP, too
+		oomKills:      control{"memory", "memory.oom_control", "oom_kill"},
+		pids:          control{"pids", "pids.current", ""},
+		pidsLimit:     control{"pids", "pids.max", ""},
+		threads:       control{"pids", "tasks", ""},
+		cpu:           control{"cpuacct", "cpuacct.usage", ""},
+		cpuUnit:       time.Nanosecond,
+		cpuWeight:     control{"cpu", "cpu.shares", ""},
+		fullCPUWeight: 1024,
+		owner:         "devices",
 	}
 	v2 = version{
-		memory:       control{"", "memory.current", ""},
-		kernelMemory: control{"", "memory.stat", "kernel"}, // since Linux 5.18
-		cache:        control{"", "memory.stat", "inactive_file"},
-		memoryLimit:  control{"", "memory.max", ""},
-		oomKills:     control{"", "memory.events", "oom_kill"},
-		pids:         control{"", "pids.current", ""},
-		pidsLimit:    control{"", "pids.max", ""},
-		threads:      control{"", "cgroup.threads", ""},
-		cpu:          control{"", "cpu.stat", "usage_usec"},
-		cpuUnit:      time.Microsecond,
+		memory:        control{"", "memory.current", ""},
+		kernelMemory:  control{"", "memory.stat", "kernel"}, // since Linux 5.18
+		cache:         control{"", "memory.stat", "inactive_file"},
+		memoryLimit:   control{"", "memory.max", ""},
+		oomKills:      control{"", "memory.events", "oom_kill"},
+		pids:          control{"", "pids.current", ""},
+		pidsLimit:     control{"", "pids.max", ""},
+		threads:       control{"", "cgroup.threads", ""},
+		cpu:           control{"", "cpu.stat", "usage_usec"},
+		cpuUnit:       time.Microsecond,
+		cpuWeight:     control{"", "cpu.weight", ""},
+		fullCPUWeight: executor.MaxCPUWeight,
 	}
 )
 
