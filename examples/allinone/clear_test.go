@@ -10,13 +10,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/backendtest/scripted"
 	"github.com/diegosdk/diego/executor/manager"
 	"github.com/diegosdk/diego/internal/daemon"
+	"github.com/diegosdk/diego/internal/testenv"
 	"github.com/diegosdk/diego/rep/localcell"
 )
 
@@ -78,7 +78,7 @@ func (clinging) Delete(ctx context.Context, _ string) error {
 }
 
 func TestACellWaitsAMinuteForWhatDoesNotDie(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
 		host := clinging{scripted.New(scripted.Options{Now: time.Now})}
 		if _, err := host.Create(t.Context(), executor.ContainerSpec{GUID: "stuck"}); err != nil {
 			t.Fatal(err)

@@ -3,17 +3,17 @@ package main
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/diegosdk/diego"
+	"github.com/diegosdk/diego/internal/testenv"
 	"github.com/diegosdk/diego/storage/memstore"
 )
 
 // What a killed run has left may take a minute to end, and the sample is desired
 // after that.
 func TestAFleetThatClearsForLongerThanALeaseStillLeads(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
 		plane, err := diego.New(diego.Options{Store: memstore.New(nil), Dial: (&fleet{}).dial, Owner: "allinone"})
 		if err != nil {
 			t.Fatal(err)

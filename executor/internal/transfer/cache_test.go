@@ -3,13 +3,14 @@ package transfer
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
+
+	"github.com/diegosdk/diego/internal/testenv"
 )
 
 // Another tenant decides how many files are removed to make room.
 func TestWhoNeedsRoomWaitsASecondForItsRemoval(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
 		removed := false
 		c := cache{limit: 10, most: 10, keys: map[string]*slot{}, removeAll: func(context.Context, string) error {
 			time.Sleep(time.Minute)
