@@ -316,7 +316,7 @@ func (r *Runner) Round(ctx context.Context) (Round, error) {
 	round := Round{Cells: len(fleet.states), Silent: fleet.silent}
 	r.perform(ctx, fleet.parties, result.Placements, &round)
 	round.Refused = append(round.Refused, result.Refusals...)
-	round.CarriedOver = r.report(ctx, round.Refused, batch)
+	round.Refused, round.CarriedOver = r.report(ctx, round.Refused, batch)
 	r.measure(&round, r.o.Now().Sub(started))
 	return round, ctx.Err()
 }
@@ -587,10 +587,11 @@ func (r *Runner) perform(ctx context.Context, parties map[string]party, placed [
 const reportTime = 2 * time.Second
 
 // report reports refusals, and keeps the work that is worth another attempt. It returns
-// how much that is. What there was no time to report is due again at once, and comes
-// before what was reported. After a report that missed its deadline it makes no more
-// reports.
-func (r *Runner) report(ctx context.Context, refused []Refusal, batch map[Key]waiting) int {
+// the refusals without those that there was no time to report, and how much work is kept.
+// Work that was not reported is due again at once, and comes before what was reported; the
+// attempt does not count. After a report that missed its deadline, report makes no more of
+// them.
+func (r *Runner) report(ctx context.Context, refused []Refusal, batch map[Key]waiting) (told []Refusal, carried int) {
 	slices.SortStableFunc(refused, func(a, b Refusal) int {
 		return cmp.Compare(batch[a.Item.Key].attempts, batch[b.Item.Key].attempts)
 	})
@@ -621,10 +622,13 @@ func (r *Runner) report(ctx context.Context, refused []Refusal, batch map[Key]wa
 		r.o.Logger.Warn("failed placements were not reported because an earlier report was late", "items", n, "timeout", r.o.ReportTimeout)
 		r.o.Metrics.Count("auction_reports_failed_total", n)
 	}
-	now, carried := r.o.Now(), 0
+	now := r.o.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, item := range keep {
+		if !putOff[i] {
+			told = append(told, refused[i])
+		}
 		if item == nil {
 			continue
 		}
@@ -640,7 +644,7 @@ func (r *Runner) report(ctx context.Context, refused []Refusal, batch map[Key]wa
 			carried++
 		}
 	}
-	return carried
+	return told, carried
 }
 
 // reportOne returns the item to try again, or nil, and the error of the report.

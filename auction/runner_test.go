@@ -199,7 +199,7 @@ func TestReportsOfMuchThatFitsNowhereDoNotHoldUpWhatFits(t *testing.T) {
 	h.Request(work[:10]...)
 	h.takes = 500 * time.Millisecond
 	began := h.now
-	if r := h.round(t); len(h.reports) != 4 || r.CarriedOver != 10 {
+	if r := h.round(t); len(h.reports) != 4 || len(r.Refused) != 4 || r.CarriedOver != 10 {
 		t.Fatalf("%d reports in a round, and %d carried over, want 4 in its 2 s, and all 10", len(h.reports), r.CarriedOver)
 	}
 	h.Request(work[10])

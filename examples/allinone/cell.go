@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -183,26 +184,36 @@ func (c *cell) build(ctx context.Context, p cellPlan) error {
 	return err
 }
 
-// tick clears the host of what an earlier run has left, and then reports and
-// takes work as far as that is due. The manager does not run yet.
+// tick clears the host of what an earlier run has left, and then reports and takes work
+// as far as that is due. The manager does not run yet.
 func (c *cell) tick(ctx context.Context) {
 	c.clear(ctx)
 	c.Rep.Tick(ctx)
 }
 
-// clear removes what an earlier run has left. A process whose volume hangs does not die,
-// so after a minute the cell goes on, and its manager tries again.
+// clear removes what an earlier run has left, as long as it becomes less. A process whose
+// volume hangs does not die, so after a minute with such ones alone the cell goes on, and
+// its manager tries again. After a kill -9 there may be thousands of containers. Clear
+// removes many at a time, and the Tick one after the other.
 func (c *cell) clear(ctx context.Context) {
-	minute, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	// A Tick removes one container after the other. After a kill -9 there may be
-	// thousands.
-	clearing, cancel := context.WithTimeout(minute, 50*time.Second)
-	defer cancel()
-	if err := c.Manager.Clear(clearing); err != nil && ctx.Err() == nil {
-		c.logger.Error("not all that an earlier run has left could be removed; it is tried again", "error", err)
+	guids, _ := c.backend.List(ctx) // Clear says what is wrong
+	left, before := len(guids), math.MaxInt
+	for left > 0 && left < before {
+		before = left
+		clearing, cancel := context.WithTimeout(ctx, 50*time.Second)
+		err := c.Manager.Clear(clearing)
+		cancel()
+		left = 0
+		if stuck := (*manager.LeftError)(nil); errors.As(err, &stuck) {
+			left = stuck.Containers
+		}
+		if err != nil && ctx.Err() == nil {
+			c.logger.Error("not all that an earlier run has left could be removed; it is tried again", "error", err)
+		}
 	}
-	c.Manager.Tick(minute)
+	last, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	c.Manager.Tick(last)
 }
 
 // stop ends all containers, with their grace as long as ctx lasts. The manager

@@ -88,7 +88,7 @@ func TestACellWaitsAMinuteForWhatDoesNotDie(t *testing.T) {
 			t.Fatal(err)
 		}
 		var said bytes.Buffer
-		c := cell{Cell: localcell.Cell{Manager: m}, logger: slog.New(slog.NewTextHandler(&said, nil))}
+		c := cell{backend: &daemon.Backend{ContainerBackend: host}, Cell: localcell.Cell{Manager: m}, logger: slog.New(slog.NewTextHandler(&said, nil))}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		began := time.Now()

@@ -183,7 +183,8 @@ func (f *fleet) lead(ctx context.Context) error {
 		}
 	}
 	return f.leadWhile(ctx, func(ctx context.Context) error {
-		parallel.Each(len(f.cells), len(f.cells), func(i int) { f.cells[i].tick(ctx) })
+		parallel.Each(len(f.cells), len(f.cells), func(i int) { f.cells[i].clear(ctx) })
+		parallel.Each(len(f.cells), len(f.cells), func(i int) { f.cells[i].Rep.Tick(ctx) })
 		for _, c := range f.former {
 			if err := c.leave(ctx, f.BBS, f.plan); err != nil {
 				return err
@@ -193,8 +194,8 @@ func (f *fleet) lead(ctx context.Context) error {
 	})
 }
 
-// leadWhile makes the control plane lead and keeps it leading until prepare returns:
-// to clear a cell takes up to a minute or more, which is longer than a lease lasts.
+// leadWhile makes the control plane lead and keeps it leading until prepare returns.
+// Clearing a cell may take minutes, longer than a lease lasts.
 func (f *fleet) leadWhile(ctx context.Context, prepare func(context.Context) error) error {
 	if err := f.Leadership.Tick(ctx); err != nil {
 		return err
@@ -206,14 +207,14 @@ func (f *fleet) leadWhile(ctx context.Context, prepare func(context.Context) err
 // stayLeader renews the lease until ctx ends.
 func (f *fleet) stayLeader(ctx context.Context) {
 	_, until := f.Leadership.Leading()
-	ticker := time.NewTicker(max(time.Until(until)/3, time.Millisecond))
+	ticker := time.NewTicker(max(time.Until(until)/3, time.Second))
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			_ = f.Leadership.Tick(ctx) // what comes after it says that nobody leads
+			_ = f.Leadership.Tick(ctx) // a failure shows in the next call, which is refused
 		}
 	}
 }

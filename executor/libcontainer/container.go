@@ -383,6 +383,7 @@ func (b *Backend) remove(ctx context.Context, c *container) error {
 		}
 	}
 	if c.init == nil { // else the kernel has killed all with the first process
+		_ = g.SetCPUWeight(executor.MaxCPUWeight) // processes die with the time of their container
 		if err := g.Kill(ctx); err != nil {
 			return fmt.Errorf("container %q: %w", c.guid, err)
 		}
@@ -478,7 +479,7 @@ func (c *container) end(ctx context.Context) error {
 			p.killed = true
 		}
 		c.mu.Unlock()
-		if c.spec.CPUWeight != 0 && c.cgroup != nil {
+		if c.isLight() && c.cgroup != nil {
 			_ = c.cgroup.SetCPUWeight(executor.MaxCPUWeight) // processes die with the time of their container
 		}
 		c.init.Signal(unix.SIGKILL)

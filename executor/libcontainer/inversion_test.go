@@ -49,7 +49,7 @@ func TestContainersOfLittleWeightDoNotHoldUpTheKernelsChoiceForOthers(t *testing
 func TestAContainerIsHastenedAndNotForGood(t *testing.T) {
 	f := newFixture(t)
 	guid, _ := f.create(size(32), func(c *executor.ContainerSpec) { c.CPUWeight = 10 })
-	c := f.containers[guid]
+	c := &container{cgroup: f.containers[guid].cgroup, spec: f.containers[guid].spec}
 	least := c.cgroup.CPUWeight()
 	if c.nearLimit() {
 		t.Error("an empty container is near its memory limit")

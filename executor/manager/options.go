@@ -68,9 +68,8 @@ type Options struct {
 	Grace time.Duration
 	// UnhealthyInterval is the time between two probes until a container is
 	// healthy or ready, and HealthyInterval afterwards (002 §Monitoring
-	// Health), or up to a second less from 10 s on, so that probes begin at
-	// whole seconds. 0 means DefaultUnhealthyInterval and
-	// DefaultHealthyInterval.
+	// Health). 0 means DefaultUnhealthyInterval and DefaultHealthyInterval.
+	// A pause of 10 s and more ends at a whole second, up to a second early.
 	UnhealthyInterval, HealthyInterval time.Duration
 	// ReservationExpiry is how long a reservation waits for its work; 0 means
 	// executor.DefaultReservationExpiry.

@@ -17,17 +17,17 @@ import (
 // takes processor time of the daemon, not of the container.
 const probeEvery, probeBurst = time.Second / 50, 100
 
-// Probes of what is well, with at least fewProbes between two, begin at whole seconds. So
-// several share what it takes to wake the daemon and a processor, which is a third of what
-// a cell with idle containers costs.
-const fewProbes, wholeProbes = 10 * time.Second, time.Second
+// Probes of what is well, with longPause and more between two, begin at multiples of aligned.
+// So several share what it takes to wake the daemon and a processor, which is a third of
+// what a cell with idle containers costs.
+const longPause, aligned = 10 * time.Second, time.Second
 
 // inStep shortens a pause that begins now, so that it ends at a whole second.
 func inStep(now time.Time, pause time.Duration) time.Duration {
-	if pause < fewProbes {
+	if pause < longPause {
 		return pause
 	}
-	return now.Add(pause).Truncate(wholeProbes).Sub(now)
+	return now.Add(pause).Truncate(aligned).Sub(now)
 }
 
 // A probe asks again and again whether something is well: often until it is,

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,21 +36,20 @@ type cache struct {
 	drops    atomic.Int64
 	// doomed are to be removed from the disk once mu is free: it may take long.
 	doomed    []string
+	removals  []<-chan struct{} // those that go on, and some that are over
 	removeAll func(context.Context, string) error
 }
 
-// patience is how long a user of the cache waits until what makes room for its own is
-// removed: another tenant decides how many files that are. Files are removed several times
-// faster than they are unpacked, so few of them wait.
+// patience is how long a caller waits for the removal of evicted files. Another tenant
+// decides how many there are. Files are removed several times faster than they are
+// unpacked, so few of them wait.
 const patience = time.Second
 
 // unlock frees mu and removes what is doomed. What takes longer goes on by itself.
 func (c *cache) unlock() {
 	removed := c.unlockAndRemove()
-	select {
-	case <-removed:
+	if over(removed) { // as most often, since there was nothing
 		return
-	default: // most often there is nothing
 	}
 	select {
 	case <-removed:
@@ -57,16 +57,33 @@ func (c *cache) unlock() {
 	}
 }
 
+func over(removed <-chan struct{}) bool {
+	select {
+	case <-removed:
+		return true
+	default:
+		return false
+	}
+}
+
+// goOn are the removals that go on. The caller holds mu.
+func (c *cache) goOn() []<-chan struct{} {
+	c.removals = slices.DeleteFunc(c.removals, over)
+	return c.removals
+}
+
 // unlockAndRemove frees mu. The channel is closed when all that is doomed is removed.
 func (c *cache) unlockAndRemove() <-chan struct{} {
 	doomed := c.doomed
 	c.doomed = nil
-	c.mu.Unlock()
 	removed := make(chan struct{})
 	if len(doomed) == 0 {
+		c.mu.Unlock()
 		close(removed)
 		return removed
 	}
+	c.removals = append(c.goOn(), removed)
+	c.mu.Unlock()
 	go func() {
 		defer close(removed)
 		for _, path := range doomed {
@@ -408,13 +425,17 @@ func (c *cache) dropUnused(before int64) bool {
 	defer c.dropping.Unlock()
 	c.mu.Lock()
 	kept := c.count
+	earlier := slices.Clone(c.goOn())
 	for key, s := range c.keys {
 		if s.latest != nil && s.latest.leases == 0 {
 			c.drop(key, s)
 		}
 	}
-	some := c.count < kept
-	<-c.unlockAndRemove()
+	some := c.count < kept || len(earlier) > 0
+	earlier = append(earlier, c.unlockAndRemove())
+	for _, removed := range earlier {
+		<-removed
+	}
 	if some {
 		c.drops.Add(1)
 	}

@@ -303,7 +303,7 @@ func (f *Fetcher) try(ctx context.Context, r Request, known *version, disk *part
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusNotModified && known != nil {
 		if known.query != queryOf(r.URL) && response.Request.URL.Host != hostOf(r.URL) {
-			return f.try(ctx, r, nil, disk) // the other query leads to a host that cannot know what another one has sent
+			return f.try(ctx, r, nil, disk) // the other query leads to another host, which cannot confirm an archive of this one
 		}
 		return nil, response, false, nil
 	}

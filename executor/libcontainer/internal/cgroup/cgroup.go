@@ -104,9 +104,9 @@ func (g *Cgroup) Remove() error { return g.manager.Destroy() }
 // is known.
 func (g *Cgroup) OOMKills() int64 { return max(0, g.read(g.version.oomKills)) }
 
-// HostStall is for how long some thread of the whole host has waited for memory, or for
-// room below a limit, until 2 s ago at most. It waits so before the kernel looks for one to
-// kill. known is false if the kernel does not say, as without psi=1 on some.
+// HostStall is how long, in total, some thread of the host has waited for memory, or for
+// room below a limit, as each does before the kernel looks for one to kill. The kernel adds
+// to it every 2 s. known is false if it does not, as some do without psi=1.
 func HostStall() (stall time.Duration, known bool) {
 	text, _ := kernelfile.Read("/proc/pressure/memory") // some avg10=0.00 avg60=0.00 avg300=0.00 total=123
 	line, _, _ := strings.Cut(text, "\n")
@@ -140,7 +140,8 @@ func (g *Cgroup) Threads() (ids []int) {
 // CPUWeight is the weight of the container among others, in the kernel's unit.
 func (g *Cgroup) CPUWeight() int64 { return g.read(g.version.cpuWeight) }
 
-// SetCPUWeight sets the weight that Limits has set, from 1 to executor.MaxCPUWeight.
+// SetCPUWeight replaces the weight that Limits has set; it is from 1 to
+// executor.MaxCPUWeight.
 func (g *Cgroup) SetCPUWeight(weight int64) error {
 	return g.write(g.version.cpuWeight, max(1, weight*g.version.fullCPUWeight/executor.MaxCPUWeight))
 }
