@@ -33,6 +33,9 @@ type agenda struct {
 	cells Cells
 	// processes and tasks say when to look again at those that need it.
 	processes, tasks map[string]time.Time
+	// ahead is the earliest time at which a process that is looked at in every pass
+	// may need more; zero if there is none.
+	ahead time.Time
 	// census counts all records.
 	census census
 }
@@ -93,12 +96,23 @@ func (a *agenda) moved(cells Cells) (ids []string, ok bool) {
 // due removes what is due from the agenda and returns it in order. ok is false
 // if there is so much that looking at everything is cheaper.
 func (a *agenda) due(now time.Time) (processes, tasks []string, ok bool) {
+	a.ahead = time.Time{} // these processes are all due
 	processes, tasks = take(a.processes, now), take(a.tasks, now)
 	return processes, tasks, len(processes) <= maxDue && len(tasks) <= maxDue
 }
 
+// foresee notes when a process that is looked at in every pass may need more.
+func (a *agenda) foresee(at time.Time) {
+	if a.ahead.IsZero() || at.Before(a.ahead) {
+		a.ahead = at
+	}
+}
+
 // next is the earliest time on the agenda after now; zero if there is none.
 func (a *agenda) next(now time.Time) (first time.Time) {
+	if a.ahead.After(now) {
+		first = a.ahead
+	}
 	for _, times := range []map[string]time.Time{a.processes, a.tasks} {
 		//lint:maporder the least is the same in any order
 		for _, at := range times {

@@ -499,6 +499,31 @@ func TestAPassIsDueWhenTheFirstBackOffEnds(t *testing.T) {
 	}
 }
 
+// A process for which a pass has something to do is looked at in every pass. The next
+// pass must not wait for its usual time all the same if another index is due before.
+func TestAPassIsDueForEachIndexOfAProcess(t *testing.T) {
+	h := newConvergeHouse(t)
+	h.desire("web", 2)
+	unclaim := func(index int) {
+		h.run("web", index, "cell-1")
+		h.step("web", index, lrp.Crash{Instance: lrp.InstanceKey{InstanceGUID: fmt.Sprintf("web-%d-on-cell-1", index), CellID: "cell-1"}})
+	}
+	unclaim(0)
+	h.now = h.now.Add(2 * time.Second)
+	unclaim(1)
+	h.pass()
+	for _, step := range []struct {
+		after  time.Duration
+		ran    bool
+		starts int
+	}{{28 * time.Second, true, 1}, {time.Second, false, 0}, {time.Second, true, 2}} {
+		h.now = h.now.Add(step.after)
+		if p, ran, err := h.Tick(t.Context()); ran != step.ran || p.Starts != step.starts || err != nil {
+			t.Errorf("%v later a pass was made: %t, %d starts, %v; want %+v", step.after, ran, p.Starts, err, step)
+		}
+	}
+}
+
 func TestWhatIsForeseenIsNotLookedAtMoreThanOnceASecond(t *testing.T) {
 	h := newConvergeHouse(t)
 	h.desireTask("job")

@@ -295,6 +295,7 @@ func (p *pass) planLRPs(deployments iter.Seq2[*lrp.Deployment, error], records i
 	for action, err := range PlanLRPs(LRPs{
 		Deployments: deployments, ActualLRPs: records, Domains: p.domains, Cells: a.cells,
 		Again:   func(guid string, at time.Time) { a.processes[guid] = at },
+		Ahead:   a.foresee,
 		Visited: a.census.visit,
 	}, p.now, p.c.o.LRPs) {
 		if err != nil {

@@ -38,6 +38,10 @@ type LRPs struct {
 	// its records changes or one of its cells comes or goes. After an error, treat
 	// the process as not yet visited.
 	Again func(processGUID string, at time.Time)
+	// Ahead, unless it is nil, is called for each process that Again names for now,
+	// with the earliest time at which more may have to be done, if there is one. A
+	// pass for what is due at one index must not hide what is due at another soon.
+	Ahead func(at time.Time)
 	// Visited, unless it is nil, is called for each process after its plan is
 	// complete, with what its records say. A process of which a record could not
 	// be read is left out.
@@ -85,7 +89,7 @@ func PlanLRPs(in LRPs, now time.Time, p lrp.Policy) iter.Seq2[LRPAction, error] 
 		defer stop()
 		x := lrpPlan{
 			rules:  slotRules{cells: in.Cells, alarm: executor.Alarm{Now: now}, fresh: map[string]bool{}},
-			policy: p, yield: yield, again: in.Again, visited: in.Visited, nextDeployment: next,
+			policy: p, yield: yield, again: in.Again, ahead: in.Ahead, visited: in.Visited, nextDeployment: next,
 		}
 		for _, d := range in.Domains {
 			x.rules.fresh[d.Name] = d.Fresh(now)
@@ -118,6 +122,7 @@ type lrpPlan struct {
 	yield   func(LRPAction, error) bool
 	stopped bool // the consumer has stopped, or the order is broken
 	again   func(string, time.Time)
+	ahead   func(time.Time)
 	visited func(string, ProcessCount)
 
 	nextDeployment func() (*lrp.Deployment, error, bool)
@@ -254,12 +259,15 @@ func (x *lrpPlan) askAgain() {
 	if x.again == nil || x.stopped {
 		return
 	}
-	if p.busy || x.rules.waits {
-		x.again(p.guid, alarm.Now)
-		return
-	}
 	if next := p.rollout.Next(); !next.IsZero() {
 		alarm.Reached(next)
+	}
+	if p.busy || x.rules.waits {
+		x.again(p.guid, alarm.Now)
+		if x.ahead != nil && !alarm.Next.IsZero() {
+			x.ahead(alarm.Next)
+		}
+		return
 	}
 	if !alarm.Next.IsZero() {
 		x.again(p.guid, alarm.Next)
