@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // A Dir is a directory whose whole content belongs to one process at a time.
@@ -42,7 +44,7 @@ func OpenDir(setting, path string) (*Dir, error) {
 	if err != nil {
 		return nil, d.Wrong(err)
 	}
-	if taken, err := lockFile(lock); err != nil {
+	if taken, err := lockInTime(lock); err != nil {
 		owner, _ := os.ReadFile(lock.Name())
 		lock.Close()
 		if taken {
@@ -61,6 +63,25 @@ func OpenDir(setting, path string) (*Dir, error) {
 	}
 	d.lock = lock
 	return d, nil
+}
+
+// A child that a killed process was about to start has the lock, too, until it has
+// become its program. On a busy host that takes some seconds.
+const orphansLock = 10 * time.Second
+
+// lockInTime locks a file like lockFile. While the process that has written its id into
+// the file is gone, it tries again.
+func lockInTime(lock *os.File) (taken bool, err error) {
+	for end := time.Now().Add(orphansLock); ; time.Sleep(20 * time.Millisecond) {
+		if taken, err = lockFile(lock); !taken || time.Now().After(end) {
+			return taken, err
+		}
+		text, _ := os.ReadFile(lock.Name())
+		line, _, _ := strings.Cut(string(text), "\n")
+		if pid, bad := strconv.Atoi(strings.TrimSpace(line)); bad != nil || pid <= 0 || !gone(pid) {
+			return taken, err
+		}
+	}
 }
 
 const (

@@ -17,6 +17,9 @@ func lockFile(f *os.File) (taken bool, err error) {
 	return errors.Is(err, syscall.EWOULDBLOCK), err
 }
 
+// gone reports whether a process has ended.
+func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+
 // bootID changes with every start of the system.
 const bootID = "/proc/sys/kernel/random/boot_id"
 

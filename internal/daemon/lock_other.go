@@ -11,5 +11,8 @@ import (
 // the file.
 func lockFile(*os.File) (taken bool, err error) { return false, errors.ErrUnsupported }
 
+// gone is not known.
+func gone(int) bool { return false }
+
 // lockPlace is not known.
 func lockPlace(*os.File) string { return "" }
