@@ -376,7 +376,11 @@ func (n *normalizer) zipEntry(e *zip.File) error {
 	if err := n.out.WriteHeader(h); err != nil {
 		return err
 	}
-	// The reader of package zip refuses content longer than the header says.
-	_, err = io.CopyN(n.out, content, size)
+	if _, err := io.CopyN(n.out, content, size); err != nil {
+		return err
+	}
+	// Only at the end the reader of package zip refuses content that is longer than the
+	// header says, or has another checksum.
+	_, err = io.Copy(io.Discard, content)
 	return err
 }
