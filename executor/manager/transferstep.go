@@ -87,9 +87,9 @@ func (m *Manager) put(ctx context.Context, guid string, d download) error {
 		return err
 	}
 	defer file.Close()
-	plain := m.fetcher.Tar(ctx, file, d.request.Format)
+	plain := m.fetcher.Tar(lease.Context, file, d.request.Format)
 	defer plain.Close()
-	return m.options.Backend.StreamIn(ctx, guid, d.to, d.user, plain)
+	return lease.Outcome(m.options.Backend.StreamIn(lease.Context, guid, d.to, d.user, plain))
 }
 
 func (b builder) upload(a executor.UploadAction, done func(error)) step {

@@ -118,7 +118,10 @@ type Lease struct {
 	// Path is read-only for the holder.
 	Path string
 	// Size is the disk that it takes, in bytes.
-	Size    int64
+	Size int64
+	// Context ends if what is leased has to give way to other transfers, and with that
+	// of the call that returned the lease.
+	Context context.Context
 	release func()
 	once    sync.Once
 }
@@ -126,10 +129,14 @@ type Lease struct {
 // Release gives the lease back. It may be called more than once.
 func (l *Lease) Release() { l.once.Do(l.release) }
 
+// Outcome is the error of a use of the lease that ended with its Context.
+func (l *Lease) Outcome(err error) error { return outcome(l.Context, err) }
+
 // get returns a lease on what r asks for, as kind: the version that is kept if
 // it is still right, or one that is fetched and prepared now. It may take most
 // bytes of disk; see Directory for 0.
 func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, prepare func(*os.File) (string, int64, error)) (lease *Lease, err error) {
+	caller := ctx
 	ctx, disk := f.progress.begin(ctx)
 	defer func() { err = outcome(ctx, err) }()
 	once := func(known *version) (*version, error) {
@@ -158,22 +165,22 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, p
 		})
 		return v, err
 	}
-	if r.CacheKey == "" { // which only archives do without, and they are files
-		v, err := fetch(nil)
-		if err == nil && !disk.completed() {
+	end := disk.end // unless the lease does it
+	defer func() { end() }()
+	alone := func(v *version) *Lease { // one that the cache does not keep; only archives are not kept, and they are files
+		end = func() {}
+		return &Lease{Path: v.path, Size: v.size, Context: ctx, release: func() {
 			os.Remove(v.path)
-			err = ErrBusy
-		}
-		if err != nil {
 			disk.end()
+		}}
+	}
+	if r.CacheKey == "" {
+		v, err := fetch(nil)
+		if err != nil {
 			return nil, err
 		}
-		return &Lease{Path: v.path, release: func() {
-			os.Remove(v.path)
-			disk.end()
-		}}, nil
+		return alone(v), nil
 	}
-	defer disk.end() // a version is counted by the cache
 
 	c := &f.cache
 	key := keyOf(kind, string(r.Format), origin(r.URL), r.CacheKey)
@@ -185,7 +192,7 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, p
 	// Held while the server is asked, so that nobody evicts what it confirms.
 	known := c.lease(s)
 	if known != nil && r.Value != "" && known.v.algorithm == r.Algorithm && known.v.value == r.Value {
-		return c.admit(known, most)
+		return c.admit(caller, known, most)
 	}
 	var confirmable *version
 	if known != nil && r.Value == "" {
@@ -195,7 +202,7 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, p
 	}
 	next, err := fetch(confirmable)
 	if err == nil && next == nil {
-		return c.admit(known, most)
+		return c.admit(caller, known, most)
 	}
 	if known != nil {
 		known.Release()
@@ -203,7 +210,11 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, p
 	if err != nil {
 		return nil, err
 	}
-	return c.admit(c.put(s, next), most)
+	h := c.put(s, next, most)
+	if h == nil {
+		return alone(next), nil
+	}
+	return c.admit(caller, h, most)
 }
 
 // maxValidator bounds what a server says of a version and what is kept in memory with
@@ -239,8 +250,10 @@ func keyOf(parts ...string) string {
 	return string(sum[:])
 }
 
-// admit is the lease on a version if it fits; else it is given back.
-func (c *cache) admit(h *held, most int64) (*Lease, error) {
+// admit is the lease on a version if it fits; else it is given back. What the cache
+// counts does not give way to transfers, so the lease lasts as long as its caller.
+func (c *cache) admit(caller context.Context, h *held, most int64) (*Lease, error) {
+	h.Context = caller
 	c.mu.Lock()
 	inUse := c.inUse
 	c.mu.Unlock()
@@ -366,10 +379,15 @@ func (c *cache) take(v *version) *held {
 	}}, v}
 }
 
-// put makes v the latest version of a slot and returns a lease on it.
-func (c *cache) put(s *slot, v *version) *held {
+// put makes v the latest version of a slot and returns a lease on it. It is nil for an
+// archive beyond what CacheBytes leaves beside what is in use: nobody has reserved disk
+// for that one, so it counts as a transfer until it is unpacked.
+func (c *cache) put(s *slot, v *version, most int64) *held {
 	c.mu.Lock()
 	defer c.unlock()
+	if most == packed && c.inUse+v.size > c.limit {
+		return nil
+	}
 	if old := s.latest; old != nil {
 		old.stale = true
 		if old.leases == 0 {

@@ -23,7 +23,7 @@ func TestWhoNeedsRoomWaitsASecondForItsRemoval(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.put(s, &version{path: key, size: 8}).Release()
+			c.put(s, &version{path: key, size: 8}, 1).Release()
 			c.leave(key, s)
 		}
 		put("of another one")

@@ -31,10 +31,8 @@ type part struct {
 	cancel context.CancelCauseFunc
 	began  time.Time
 
-	// The mutex of the progress guards these. A complete transfer cannot give way
-	// any more.
-	taken    int64
-	complete bool
+	// The mutex of the progress guards it.
+	taken int64
 }
 
 // begin returns the part of a transfer, and a context that ends with ErrBusy if the
@@ -57,15 +55,6 @@ func (p *part) end() {
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
 	p.of.remove(p)
-}
-
-// completed is for when all of it has been stored. It is false if the transfer has
-// given way before.
-func (p *part) completed() bool {
-	p.of.mu.Lock()
-	defer p.of.mu.Unlock()
-	p.complete = true
-	return p.of.parts[p]
 }
 
 func (p *progress) remove(n *part) {
@@ -114,7 +103,7 @@ func (p *progress) take(n *part, bytes int64) error {
 	for p.taken > p.limit {
 		most := n
 		for other := range p.parts {
-			if !other.complete && other.held(now) > most.held(now) {
+			if other.held(now) > most.held(now) {
 				most = other
 			}
 		}

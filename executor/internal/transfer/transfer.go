@@ -163,10 +163,13 @@ type Request struct {
 	Format           archive.Format
 }
 
+// packed is what an archive may take that stays as it came: MaxBytes bounds it.
+const packed = math.MaxInt64
+
 // Archive fetches an archive and returns a lease on its file, packed as it
 // came.
 func (f *Fetcher) Archive(ctx context.Context, r Request) (*Lease, error) {
-	return f.get(ctx, r, "archive", math.MaxInt64, func(file *os.File) (string, int64, error) {
+	return f.get(ctx, r, "archive", packed, func(file *os.File) (string, int64, error) {
 		info, err := file.Stat()
 		if err != nil {
 			return "", 0, err
