@@ -84,9 +84,12 @@ type container struct {
 	waited  int64           // descriptors that waited in sockets at the last call of uncounted
 
 	// At the last call of endStorms: processes that were killed for lack of memory, how
-	// many are remembered to have waited, and whether it has the full weight.
+	// many are remembered to have waited, and whether it was hurried.
 	oomKills, queued int64
 	hasty            bool
+
+	weighing sync.Mutex
+	hurries  int // for how many reasons it has the full weight; guarded by weighing
 }
 
 // Create implements [executor.ContainerBackend].
@@ -237,7 +240,9 @@ func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 		Args: []string{pid1.ProgramPath}, Cwd: "/", Init: true,
 		ExtraFiles: []*os.File{other, b.program},
 	}
+	calm := b.hurryIfSlow()
 	err = lc.Start(first)
+	calm()
 	other.Close() // so that its end is told, even if it comes before it is ready
 	if err != nil {
 		conn.Close()
@@ -383,7 +388,7 @@ func (b *Backend) remove(ctx context.Context, c *container) error {
 		}
 	}
 	if c.init == nil { // else the kernel has killed all with the first process
-		_ = g.SetCPUWeight(executor.MaxCPUWeight) // processes die with the time of their container
+		_ = g.SetCPUWeight(executor.MaxCPUWeight) // as in end
 		if err := g.Kill(ctx); err != nil {
 			return fmt.Errorf("container %q: %w", c.guid, err)
 		}
@@ -479,9 +484,7 @@ func (c *container) end(ctx context.Context) error {
 			p.killed = true
 		}
 		c.mu.Unlock()
-		if c.isLight() && c.cgroup != nil {
-			_ = c.cgroup.SetCPUWeight(executor.MaxCPUWeight) // processes die with the time of their container
-		}
+		_ = c.hurry(1) // processes die with the time of their container
 		c.init.Signal(unix.SIGKILL)
 		go func() {
 			c.init.Wait()
@@ -602,6 +605,9 @@ func (c *container) killAll(ctx context.Context) error {
 	// A process may hold up the start of another one, for which lock would wait.
 	if err := c.enter(); err != nil {
 		return err
+	}
+	if c.hurry(1) == nil { // processes die with the time of their container
+		defer c.hurry(-1)
 	}
 	err := c.killOnce()
 	c.life.RUnlock()

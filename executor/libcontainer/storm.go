@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/libcontainer/internal/cgroup"
 )
 
@@ -104,7 +103,7 @@ func (b *Backend) endStorms() {
 	}
 	somebodyWaits := slices.ContainsFunc(now, func(n int64) bool { return n > 0 })
 	for _, c := range made {
-		c.hasten(c.endedWithin(dyingTime) || somebodyWaits && c.nearLimit())
+		c.hasten(somebodyWaits && c.nearLimit() || c.endedWithin(dyingTime))
 	}
 }
 
@@ -112,29 +111,6 @@ func (b *Backend) endStorms() {
 func (c *container) nearLimit() bool {
 	limit := c.spec.Resources.MemoryMB << 20
 	return limit > 0 && c.cgroup.Memory() >= limit/8*7
-}
-
-// hasten gives the container the full weight, or takes it back. The kernel looks for a
-// process to kill with the processor time of its container. If that gets little, because
-// its weight is small and others are busy, all others wait: a tenant with both kinds of
-// containers held them up for 37 s, with four threads in each. The price is that one who
-// keeps a container at its limit has the full weight in all that are near theirs.
-func (c *container) hasten(hasty bool) {
-	if !c.isLight() || c.gone.Load() || hasty == c.hasty { // what is deleted has it anyway
-		return
-	}
-	weight := int64(c.spec.CPUWeight)
-	if hasty {
-		weight = executor.MaxCPUWeight
-	}
-	if c.cgroup.SetCPUWeight(weight) == nil { // else it is tried again
-		c.hasty = hasty
-	}
-}
-
-// isLight reports whether the container has less than the full weight.
-func (c *container) isLight() bool {
-	return 0 < c.spec.CPUWeight && c.spec.CPUWeight < executor.MaxCPUWeight
 }
 
 // queue estimates how many threads of the container wait until the kernel has looked for
