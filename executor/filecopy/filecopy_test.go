@@ -178,7 +178,7 @@ func TestACopyArrivesAsItIsSent(t *testing.T) {
 	if err := receive(archiveOf(dir("x"), file("x/../../evil")), "y", "x"); !errors.Is(err, executor.ErrUnsafeArchive) {
 		t.Errorf("a name that leads out: %v", err)
 	}
-	if err := receive(archiveOf(dir("."), file("x")), "y", "x"); !errors.Is(err, executor.ErrUnsafeArchive) || !strings.Contains(err.Error(), "no name") {
+	if err := receive(archiveOf(dir("."), file("x")), "y", "x"); !errors.Is(err, executor.ErrUnsafeArchive) || !strings.Contains(err.Error(), "without a name") {
 		t.Errorf("a directory without a name: %v", err)
 	}
 }
