@@ -583,7 +583,8 @@ func (r *Runner) perform(ctx context.Context, parties map[string]party, placed [
 }
 
 // reportTime is how long a round makes reports. Each is a write of the control plane, so
-// those of 50,000 instances that fit nowhere take half a minute, and what fits would wait.
+// those of 50,000 instances that fit nowhere take 2 s on a free machine and half a minute
+// on a busy one, and what fits would wait.
 const reportTime = 2 * time.Second
 
 // report reports refusals, and keeps the work that is worth another attempt. It returns

@@ -240,9 +240,9 @@ func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 		Args: []string{pid1.ProgramPath}, Cwd: "/", Init: true,
 		ExtraFiles: []*os.File{other, b.program},
 	}
-	calm := b.hurryIfSlow()
+	done := b.hurryIfSlow()
 	err = lc.Start(first)
-	calm()
+	done()
 	other.Close() // so that its end is told, even if it comes before it is ready
 	if err != nil {
 		conn.Close()

@@ -17,8 +17,8 @@ import (
 // takes processor time of the daemon, not of the container.
 const probeEvery, probeBurst = time.Second / 50, 100
 
-// Probes of what is well, with longPause and more between two, begin at multiples of aligned.
-// So several share what it takes to wake the daemon and a processor, which is a third of
+// Probes of what is well, with longPause and more between two, begin at whole seconds. So
+// several share what it takes to wake the daemon and a processor, which is a third of
 // what a cell with idle containers costs.
 const longPause, aligned = 10 * time.Second, time.Second
 
