@@ -82,7 +82,7 @@ func (p *preparation) make(ctx context.Context, spec executor.ContainerSpec) (en
 		return p.manager.options.Backend.Create(ctx, spec)
 	}
 	full := func(err error) bool { return errors.Is(err, executor.ErrNoRoom) }
-	err = p.manager.fetcher.MakingRoom(full, func() (err error) {
+	err = p.manager.fetcher.MakingRoom(ctx, full, func() (err error) {
 		endpoint, err = p.manager.options.Backend.Create(ctx, spec)
 		return err
 	})
@@ -103,7 +103,7 @@ func (p *preparation) layer(ctx context.Context, spec *executor.ContainerSpec, d
 	request := transfer.Request{URL: layer.URL, CacheKey: layer.SHA256, Algorithm: "sha256", Value: layer.SHA256}
 	path, err := p.fetch(disk, func(f *transfer.Fetcher) (*transfer.Lease, error) {
 		kind := strings.Join([]string{"layer", base, layer.Path}, "\x00")
-		return f.Unpacked(ctx, request, kind, *disk, func(file *os.File, dir string, l archive.Limits) (int64, error) {
+		return f.Unpacked(ctx, request, kind, *disk, func(ctx context.Context, file *os.File, dir string, l archive.Limits) (int64, error) {
 			if _, err := file.Seek(0, io.SeekStart); err != nil {
 				return 0, err
 			}

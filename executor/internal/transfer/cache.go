@@ -29,10 +29,12 @@ type cache struct {
 	bytes int64 // of all versions on disk
 	count int   // of them
 	inUse int64 // of those that are leased
+	// packed is what of inUse is archives. Who leases a directory has disk for it.
+	packed int64
 	uses  int64 // counts leases, so that the least recently used is known
-	// dropping is held while dropUnused works, and drops counts when it has removed
+	// dropping has one while dropUnused works, and drops counts when it has removed
 	// anything.
-	dropping sync.Mutex
+	dropping chan struct{}
 	drops    atomic.Int64
 	// doomed are to be removed from the disk once mu is free: it may take long.
 	doomed    []string
@@ -108,6 +110,7 @@ type version struct {
 	query            string // of the URL, as queryOf returns it
 	moved            bool   // another host has sent it than the one that was asked
 	algorithm, value string
+	packed           bool // an archive as it came, and no directory
 	leases           int
 	used             int64
 	stale            bool // no longer the latest of its key
@@ -135,7 +138,7 @@ func (l *Lease) Outcome(err error) error { return outcome(l.Context, err) }
 // get returns a lease on what r asks for, as kind: the version that is kept if
 // it is still right, or one that is fetched and prepared now. It may take most
 // bytes of disk; see Directory for 0.
-func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, prepare func(*os.File) (string, int64, error)) (lease *Lease, err error) {
+func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, prepare func(context.Context, *os.File) (string, int64, error)) (lease *Lease, err error) {
 	caller := ctx
 	ctx, disk := f.progress.begin(ctx)
 	defer func() { err = outcome(ctx, err) }()
@@ -150,16 +153,16 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, p
 			return nil, err
 		}
 		defer file.Close()
-		path, size, err := prepare(file)
+		path, size, err := prepare(ctx, file)
 		if err != nil {
 			os.Remove(file.Name())
 			return nil, err
 		}
-		return &version{path: path, size: size, etag: validator(answer.Header, "ETag"), modified: validator(answer.Header, "Last-Modified"),
+		return &version{path: path, size: size, packed: most == packed, etag: validator(answer.Header, "ETag"), modified: validator(answer.Header, "Last-Modified"),
 			query: queryOf(r.URL), moved: answer.Request.URL.Host != hostOf(r.URL), algorithm: r.Algorithm, value: r.Value}, nil
 	}
 	fetch := func(known *version) (v *version, err error) {
-		err = f.MakingRoom(full, func() (err error) {
+		err = f.MakingRoom(ctx, full, func() (err error) {
 			v, err = once(known)
 			return err
 		})
@@ -210,7 +213,7 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, p
 	if err != nil {
 		return nil, err
 	}
-	h := c.put(s, next, most)
+	h := c.put(s, next)
 	if h == nil {
 		return alone(next), nil
 	}
@@ -361,7 +364,7 @@ func (c *cache) lease(s *slot) *held {
 
 func (c *cache) take(v *version) *held {
 	if v.leases == 0 {
-		c.inUse += v.size
+		c.using(v, v.size)
 	}
 	v.leases++
 	c.uses++
@@ -370,7 +373,7 @@ func (c *cache) take(v *version) *held {
 		c.mu.Lock()
 		defer c.unlock()
 		if v.leases--; v.leases == 0 {
-			c.inUse -= v.size
+			c.using(v, -v.size)
 		}
 		if v.stale && v.leases == 0 {
 			c.remove(v)
@@ -379,13 +382,21 @@ func (c *cache) take(v *version) *held {
 	}}, v}
 }
 
+// using counts bytes of a version that is leased now, or no longer.
+func (c *cache) using(v *version, bytes int64) {
+	c.inUse += bytes
+	if v.packed {
+		c.packed += bytes
+	}
+}
+
 // put makes v the latest version of a slot and returns a lease on it. It is nil for an
-// archive beyond what CacheBytes leaves beside what is in use: nobody has reserved disk
-// for that one, so it counts as a transfer until it is unpacked.
-func (c *cache) put(s *slot, v *version, most int64) *held {
+// archive beyond what CacheBytes leaves beside the archives in use: nobody has reserved
+// disk for that one, so it counts as a transfer until it is unpacked.
+func (c *cache) put(s *slot, v *version) *held {
 	c.mu.Lock()
 	defer c.unlock()
-	if most == packed && c.inUse+v.size > c.limit {
+	if v.packed && c.packed+v.size > c.limit {
 		return nil
 	}
 	if old := s.latest; old != nil {
@@ -421,12 +432,12 @@ func (c *cache) evict() {
 }
 
 // MakingRoom calls try. If its error is full, MakingRoom removes all that is kept and
-// not in use. It calls try once more if that, or another call since it began, has
-// removed anything.
-func (f *Fetcher) MakingRoom(full func(error) bool, try func() error) error {
+// not in use, and waits for that until ctx ends. It calls try once more if that, or
+// another call since it began, has removed anything.
+func (f *Fetcher) MakingRoom(ctx context.Context, full func(error) bool, try func() error) error {
 	before := f.cache.drops.Load()
 	err := try()
-	if !full(err) || !f.cache.dropUnused(before) {
+	if !full(err) || !f.cache.dropUnused(ctx, before) {
 		return err
 	}
 	again := try()
@@ -438,9 +449,13 @@ func (f *Fetcher) MakingRoom(full func(error) bool, try func() error) error {
 
 // dropUnused removes all that is kept and not in use. It reports whether this or
 // another call has removed anything since there were that many drops.
-func (c *cache) dropUnused(before int64) bool {
-	c.dropping.Lock() // until all is removed from the disk
-	defer c.dropping.Unlock()
+func (c *cache) dropUnused(ctx context.Context, before int64) bool {
+	select {
+	case c.dropping <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	defer func() { <-c.dropping }()
 	c.mu.Lock()
 	kept := c.count
 	earlier := slices.Clone(c.goOn())
@@ -451,8 +466,12 @@ func (c *cache) dropUnused(before int64) bool {
 	}
 	some := c.count < kept || len(earlier) > 0
 	earlier = append(earlier, c.unlockAndRemove())
-	for _, removed := range earlier {
-		<-removed
+	for _, removed := range earlier { // from the disk
+		select {
+		case <-removed:
+		case <-ctx.Done():
+			return false
+		}
 	}
 	if some {
 		c.drops.Add(1)

@@ -2,6 +2,7 @@ package transfer_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/diegosdk/diego/executor/internal/archive"
 	"github.com/diegosdk/diego/executor/internal/transfer"
 )
 
@@ -83,12 +85,50 @@ func TestArchivesThatAreUnpackedForLongKeepNoOtherOut(t *testing.T) {
 	if err := l.Context.Err(); err != nil {
 		t.Errorf("the other's archive gives way: %v", err)
 	}
-	<-hostile[0].Context.Done()
 	if err := hostile[0].Outcome(hostile[0].Context.Err()); !errors.Is(err, transfer.ErrBusy) {
 		t.Errorf("what gives way ends with %v", err)
 	}
 	hostile[0].Release()
 	if disk := diskOf(t, dir); disk > 2*most {
 		t.Errorf("%d bytes of disk", disk)
+	}
+}
+
+func TestArchivesThatAreUnpackedForTheCacheGiveWay(t *testing.T) {
+	const most, hostile = 1 << 20, 10
+	body := bytes.Repeat([]byte("x"), most)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write(body) }))
+	defer s.Close()
+	f, dir := newFetcher(t, func(o *transfer.Options) {
+		o.MaxBytes, o.Content.MaxContentBytes, o.Downloads = most, most, hostile
+	})
+	ctx, end := context.WithCancel(t.Context())
+	outcomes := make(chan error)
+	for i := range hostile {
+		unpacking := make(chan bool, 1)
+		go func() {
+			_, err := f.Unpacked(ctx, transfer.Request{URL: s.URL, CacheKey: fmt.Sprint(i)}, "slow", most,
+				func(ctx context.Context, _ *os.File, _ string, _ archive.Limits) (int64, error) {
+					unpacking <- true
+					<-ctx.Done()
+					return 0, ctx.Err()
+				})
+			outcomes <- err
+		}()
+		<-unpacking
+		if i >= 2 { // more than all that transfers in progress may take
+			if err := <-outcomes; !errors.Is(err, transfer.ErrBusy) {
+				t.Fatalf("what gives way ends with %v", err)
+			}
+		}
+	}
+	if disk := diskOf(t, dir); disk > 2*most {
+		t.Errorf("archives take %d bytes of disk, and may take %d", disk, 2*most)
+	}
+	end()
+	for range 2 {
+		if err := <-outcomes; !errors.Is(err, context.Canceled) {
+			t.Errorf("what need not give way ends with %v", err)
+		}
 	}
 }

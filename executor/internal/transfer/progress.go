@@ -29,9 +29,9 @@ type progress struct {
 type part struct {
 	of     *progress
 	cancel context.CancelCauseFunc
-	began  time.Time
 
-	// The mutex of the progress guards it.
+	// The mutex of the progress guards these.
+	began time.Time // of writing; waits before it do not count
 	taken int64
 }
 
@@ -39,7 +39,7 @@ type part struct {
 // transfer is to give way. Somebody must call end.
 func (p *progress) begin(ctx context.Context) (context.Context, *part) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	n := &part{of: p, cancel: cancel, began: time.Now()}
+	n := &part{of: p, cancel: cancel}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.parts == nil {
@@ -72,7 +72,7 @@ func (p *part) writer(w io.Writer) io.Writer {
 	if p.of.parts[p] {
 		p.of.taken -= p.taken
 	}
-	p.taken = 0
+	p.taken, p.began = 0, time.Now()
 	return partWriter{p, w}
 }
 
@@ -90,7 +90,8 @@ func (w partWriter) Write(b []byte) (int, error) {
 }
 
 // take lets a part take n bytes more. The file of one that gives way is removed when
-// its transfer has noticed, which does not wait for its server.
+// its transfer has noticed. That does not wait for a server, but for the file system of a
+// container that does not answer while the file is unpacked into it.
 func (p *progress) take(n *part, bytes int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -33,7 +33,7 @@ func TestRoomIsMadeAndUsedOnce(t *testing.T) {
 			unused := fetch(t, f, transfer.Request{URL: s.URL + "/unused", CacheKey: "unused"})
 			unused.Release()
 			attempts := 0
-			err := f.MakingRoom(isFull, func() error {
+			err := f.MakingRoom(t.Context(), isFull, func() error {
 				attempts++
 				return test.results[attempts-1]
 			})
@@ -55,11 +55,11 @@ func TestEveryAttemptThatBeganBeforeThereWasRoomIsRepeated(t *testing.T) {
 	f, _ := newFetcher(t)
 	fetch(t, f, transfer.Request{URL: s.URL + "/unused", CacheKey: "unused"}).Release()
 	inner, outer := 0, 0
-	err := f.MakingRoom(isFull, func() error {
+	err := f.MakingRoom(t.Context(), isFull, func() error {
 		if outer++; outer == 2 {
 			return nil
 		}
-		err := f.MakingRoom(isFull, func() error { // by another container, meanwhile
+		err := f.MakingRoom(t.Context(), isFull, func() error { // by another container, meanwhile
 			if inner++; inner == 2 {
 				return nil
 			}
@@ -74,7 +74,7 @@ func TestEveryAttemptThatBeganBeforeThereWasRoomIsRepeated(t *testing.T) {
 		t.Errorf("after %d and %d attempts: %v", outer, inner, err)
 	}
 	late := 0
-	if err := f.MakingRoom(isFull, func() error { late++; return errFull }); !isFull(err) || late != 1 {
+	if err := f.MakingRoom(t.Context(), isFull, func() error { late++; return errFull }); !isFull(err) || late != 1 {
 		t.Errorf("with nothing removed since it began, after %d attempts: %v", late, err)
 	}
 }

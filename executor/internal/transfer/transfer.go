@@ -119,7 +119,7 @@ func New(o Options) (*Fetcher, error) {
 	}
 	content := cmp.Or(max(o.Content.MaxContentBytes, 0), archive.DefaultBytes)
 	return &Fetcher{
-		options: o, progress: progress{limit: 2 * max(o.MaxBytes, content)}, former: former, cache: cache{limit: o.CacheBytes, most: o.CacheEntries, keys: make(map[string]*slot), removeAll: tenant.RemoveAll},
+		options: o, progress: progress{limit: 2 * max(o.MaxBytes, content)}, former: former, cache: cache{limit: o.CacheBytes, most: o.CacheEntries, keys: make(map[string]*slot), dropping: make(chan struct{}, 1), removeAll: tenant.RemoveAll},
 		downloads: make(chan struct{}, o.Downloads), late: make(chan struct{}, LateEach*o.Downloads),
 	}, nil
 }
@@ -169,7 +169,7 @@ const packed = math.MaxInt64
 // Archive fetches an archive and returns a lease on its file, packed as it
 // came.
 func (f *Fetcher) Archive(ctx context.Context, r Request) (*Lease, error) {
-	return f.get(ctx, r, "archive", packed, func(file *os.File) (string, int64, error) {
+	return f.get(ctx, r, "archive", packed, func(_ context.Context, file *os.File) (string, int64, error) {
 		info, err := file.Stat()
 		if err != nil {
 			return "", 0, err
@@ -184,18 +184,19 @@ func (f *Fetcher) Archive(ctx context.Context, r Request) (*Lease, error) {
 // of disk; more is an archive.ErrTooLarge. 0 means what CacheBytes leaves beside
 // what is in use.
 func (f *Fetcher) Directory(ctx context.Context, r Request, most int64) (*Lease, error) {
-	return f.Unpacked(ctx, r, "directory", most, func(file *os.File, dir string, limits archive.Limits) (disk int64, err error) {
+	return f.Unpacked(ctx, r, "directory", most, func(ctx context.Context, file *os.File, dir string, limits archive.Limits) (disk int64, err error) {
 		err = f.unpack(ctx, file, dir, r.Format, limits, &disk)
 		return disk, err
 	})
 }
 
 // Unpacked is Directory for a caller that unpacks the archive itself: unpack gets
-// an empty directory and returns how much disk it has taken. Its results are kept
-// by kind, so two kinds of one archive are two directories.
-func (f *Fetcher) Unpacked(ctx context.Context, r Request, kind string, most int64, unpack func(file *os.File, dir string, l archive.Limits) (disk int64, err error)) (*Lease, error) {
+// an empty directory and returns how much disk it has taken. Its context ends with ctx,
+// and if the archive has to give way. Its results are kept by kind, so two kinds of one
+// archive are two directories.
+func (f *Fetcher) Unpacked(ctx context.Context, r Request, kind string, most int64, unpack func(ctx context.Context, file *os.File, dir string, l archive.Limits) (disk int64, err error)) (*Lease, error) {
 	r.CacheKey = cmp.Or(r.CacheKey, r.URL)
-	return f.get(ctx, r, kind, most, func(file *os.File) (string, int64, error) {
+	return f.get(ctx, r, kind, most, func(ctx context.Context, file *os.File) (string, int64, error) {
 		defer os.Remove(file.Name())
 		dir, err := os.MkdirTemp(f.options.Dir, "directory-")
 		if err != nil {
@@ -207,7 +208,7 @@ func (f *Fetcher) Unpacked(ctx context.Context, r Request, kind string, most int
 			if limits.MaxDisk = most; most == 0 {
 				limits.MaxDisk = f.cache.room()
 			}
-			disk, err = unpack(file, dir, limits)
+			disk, err = unpack(ctx, file, dir, limits)
 		}
 		switch {
 		case err == nil:

@@ -110,7 +110,7 @@ func TestAFullDiskCostsWhatIsKeptForNobody(t *testing.T) {
 	used := fetch(t, f, transfer.Request{URL: s.URL + "/used", CacheKey: "used"})
 	attempts := 0
 	l, err := f.Unpacked(t.Context(), transfer.Request{URL: s.URL + "/next", CacheKey: "next"}, "kind", 1<<30,
-		func(_ *os.File, dir string, _ archive.Limits) (int64, error) {
+		func(_ context.Context, _ *os.File, dir string, _ archive.Limits) (int64, error) {
 			attempts++
 			if _, err := os.Stat(unused.Path); err == nil {
 				return 0, &fs.PathError{Op: "write", Path: dir, Err: syscall.ENOSPC}
@@ -125,7 +125,7 @@ func TestAFullDiskCostsWhatIsKeptForNobody(t *testing.T) {
 	}
 	attempts = 0
 	_, err = f.Unpacked(t.Context(), transfer.Request{URL: s.URL + "/large", CacheKey: "large"}, "kind", 1<<30,
-		func(*os.File, string, archive.Limits) (int64, error) {
+		func(context.Context, *os.File, string, archive.Limits) (int64, error) {
 			attempts++
 			return 0, syscall.ENOSPC
 		})
