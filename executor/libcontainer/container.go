@@ -84,12 +84,13 @@ type container struct {
 	waited  int64           // descriptors that waited in sockets at the last call of uncounted
 
 	// At the last call of endStorms: processes that were killed for lack of memory, how
-	// many are remembered to have waited, and whether it was hurried.
+	// many are remembered to have waited, and whether it was in the way of others.
 	oomKills, queued int64
-	hasty            bool
+	inTheWay         bool
 
 	weighing sync.Mutex
-	hurries  int // for how many reasons it has the full weight; guarded by weighing
+	reasons  int  // for the full weight; guarded by weighing
+	full     bool // it has the full weight for them; guarded by weighing
 }
 
 // Create implements [executor.ContainerBackend].
@@ -240,7 +241,7 @@ func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 		Args: []string{pid1.ProgramPath}, Cwd: "/", Init: true,
 		ExtraFiles: []*os.File{other, b.program},
 	}
-	done := b.hurryIfSlow()
+	done := b.raiseIfSlow()
 	err = lc.Start(first)
 	done()
 	other.Close() // so that its end is told, even if it comes before it is ready
@@ -484,7 +485,7 @@ func (c *container) end(ctx context.Context) error {
 			p.killed = true
 		}
 		c.mu.Unlock()
-		_ = c.hurry(1) // processes die with the time of their container
+		c.raise(1) // processes die with the time of their container
 		c.init.Signal(unix.SIGKILL)
 		go func() {
 			c.init.Wait()
@@ -606,9 +607,8 @@ func (c *container) killAll(ctx context.Context) error {
 	if err := c.enter(); err != nil {
 		return err
 	}
-	if c.hurry(1) == nil { // processes die with the time of their container
-		defer c.hurry(-1)
-	}
+	c.raise(1) // processes die with the time of their container
+	defer c.raise(-1)
 	err := c.killOnce()
 	c.life.RUnlock()
 	if err != nil {

@@ -236,6 +236,8 @@ func (c *container) endForMemory(pause time.Duration) bool {
 	}
 	go func() {
 		defer c.life.RUnlock()
+		c.raise(1) // processes die with the time of their container
+		time.AfterFunc(dyingTime, func() { c.raise(-1) })
 		_ = c.signal(everybody, executor.Kill)
 	}()
 	return true

@@ -72,7 +72,7 @@ func (b *Backend) watchStorms(done <-chan struct{}) {
 		case <-done:
 			return
 		case <-time.After(stormPause*4/5 + rand.N(stormPause*2/5)):
-			b.endStorms()
+			b.endStorms(sleepsIn)
 		}
 	}
 }
@@ -81,9 +81,9 @@ func (b *Backend) watchStorms(done <-chan struct{}) {
 // another one within 30 s.
 func remembered(before, now int64) int64 { return max(now, before*3/4) }
 
-// endStorms counts, and ends the containers in a storm as if they were out of memory as a
-// whole. Only one goroutine calls it.
-func (b *Backend) endStorms() {
+// endStorms counts, from where sleepsIn says that threads sleep, and ends the containers in a
+// storm as if they were out of memory as a whole. Only one goroutine calls it.
+func (b *Backend) endStorms(sleepsIn func(thread int) []byte) {
 	made := b.made()
 	stall, known := cgroup.HostStall()
 	calm := known && stall == b.stall
@@ -103,7 +103,7 @@ func (b *Backend) endStorms() {
 	}
 	somebodyWaits := slices.ContainsFunc(now, func(n int64) bool { return n > 0 })
 	for _, c := range made {
-		c.hasten(somebodyWaits && c.nearLimit() || c.endedWithin(dyingTime))
+		c.raiseInTheWay(somebodyWaits && c.nearLimit())
 	}
 }
 

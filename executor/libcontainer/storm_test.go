@@ -97,7 +97,7 @@ func TestNothingIsCountedWhileTheHostWaitsForNoMemory(t *testing.T) {
 	c := &container{cgroup: f.containers[guid].cgroup, spec: f.containers[guid].spec, made: true}
 	b := &Backend{containers: map[string]*container{guid: c}, stall: before}
 	f.eventually("the kill is counted", func() bool {
-		b.endStorms()
+		b.endStorms(sleepsIn)
 		return c.oomKills > 0
 	})
 	if !known {
@@ -106,7 +106,7 @@ func TestNothingIsCountedWhileTheHostWaitsForNoMemory(t *testing.T) {
 	}
 	f.eventually("the host waits for no memory, and nothing is counted", func() bool {
 		c.oomKills, before = 0, b.stall
-		b.endStorms()
+		b.endStorms(sleepsIn)
 		return b.stall == before && c.oomKills == 0
 	})
 }

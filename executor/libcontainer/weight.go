@@ -13,75 +13,74 @@ import (
 // processes. If that container gets little time, because its weight is small and others are
 // busy, they wait long. A tenant with both kinds of containers held up kills for lack of
 // memory for 37 s, and the creation of containers for 56 s. So containers that may be in the
-// way get the full weight for a while. The price is that weights count less then, and that
-// one who keeps a container at its memory limit has the full weight in all that are near
-// theirs.
+// way get the full weight for a while.
+//
+// The price is that weights count less then. A tenant who keeps one container at its memory
+// limit has the full weight in all containers that are near theirs, and one who makes starts
+// slow switches the weights of the cell off for up to slowestStart at a time.
 
-// hurry adds a reason for which the container has the full weight, or takes one back, which
-// is -1. Where it fails, nothing has changed.
-func (c *container) hurry(reason int) error {
+// raise adds to the reasons for which the container has the full weight, or takes from them.
+func (c *container) raise(reasons int) {
 	if c.cgroup == nil || c.spec.CPUWeight == 0 || c.spec.CPUWeight >= executor.MaxCPUWeight {
-		return nil
+		return
 	}
 	c.weighing.Lock()
 	defer c.weighing.Unlock()
-	had, has := c.hurries > 0, c.hurries+reason > 0
-	if had != has {
+	c.reasons += reasons
+	if full := c.reasons > 0; full != c.full {
 		weight := int64(c.spec.CPUWeight)
-		if has {
+		if full {
 			weight = executor.MaxCPUWeight
 		}
-		if err := c.cgroup.SetCPUWeight(weight); err != nil {
-			return err
+		if c.cgroup.SetCPUWeight(weight) == nil { // else the next call tries again
+			c.full = full
 		}
 	}
-	c.hurries += reason
-	return nil
 }
 
-// hasten hurries the container until it is called with false. Only one goroutine calls it.
-func (c *container) hasten(hasty bool) {
-	if hasty == c.hasty {
-		return
+// raiseInTheWay raises the container until it is called with false, or tries again what has
+// failed. Only one goroutine calls it.
+func (c *container) raiseInTheWay(is bool) {
+	reasons := 0
+	switch {
+	case is && !c.inTheWay:
+		reasons = 1
+	case !is && c.inTheWay:
+		reasons = -1
 	}
-	reason := 1
-	if !hasty {
-		reason = -1
-	}
-	if c.hurry(reason) == nil { // else it is tried again
-		c.hasty = hasty
-	}
+	c.inTheWay = is
+	c.raise(reasons)
 }
 
-// slowStart is how long the first process of a container may take to start before those
-// that may hold it up are hurried.
-const slowStart = 300 * time.Millisecond
+const (
+	// slowStart is how long the first process of a container may take to start before
+	// those that may hold it up are raised.
+	slowStart = 300 * time.Millisecond
+	// slowestStart is how long they stay raised. A start that takes longer is held up by
+	// something else, as by a volume that does not answer.
+	slowestStart = 30 * time.Second
+)
 
-// hurryIfSlow hurries all containers if the caller takes longer than slowStart, until it
+// raiseIfSlow raises all containers if the caller takes longer than slowStart, until it
 // calls done. To move a process to a cgroup, the kernel waits for all forks that go on on
 // the host, and lets nobody else fork meanwhile.
-func (b *Backend) hurryIfSlow() (done func()) {
-	var hurried []*container
-	timer := time.NewTimer(slowStart)
-	over, noted := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(noted)
+func (b *Backend) raiseIfSlow() (done func()) {
+	over := make(chan struct{})
+	timer := time.AfterFunc(slowStart, func() {
+		made := b.made()
+		for _, c := range made {
+			c.raise(1)
+		}
 		select {
 		case <-over:
-		case <-timer.C:
-			for _, c := range b.made() {
-				if c.hurry(1) == nil {
-					hurried = append(hurried, c)
-				}
-			}
+		case <-time.After(slowestStart):
 		}
-	}()
+		for _, c := range made {
+			c.raise(-1)
+		}
+	})
 	return func() {
 		timer.Stop()
 		close(over)
-		<-noted
-		for _, c := range hurried {
-			_ = c.hurry(-1)
-		}
 	}
 }
