@@ -207,6 +207,7 @@ func (s *flakyStore) fails() (failed, done bool) {
 // not know.
 func (s *flakyStore) Commit(ctx context.Context, b storage.Batch) (c storage.Cursor, err error) {
 	ctx = context.WithoutCancel(ctx)
+	decided := s.clock() // before others act
 	s.world.usurp(s)
 	s.world.interrupt()
 	failed, done := s.fails()
@@ -214,7 +215,7 @@ func (s *flakyStore) Commit(ctx context.Context, b storage.Batch) (c storage.Cur
 		if c, err = s.Store.Commit(ctx, b); err == nil {
 			s.world.tellCommit(s.name, &b)
 			s.world.committed(b.Fence.Epoch)
-			s.world.object(s.world.ledger.committed(&b, s.clock()))
+			s.world.object(s.world.ledger.committed(&b, decided))
 		}
 		if s.world.bringsStore() {
 			s.world.object(cmp.Or(unexpected(err), s.world.ledger.kept(ctx, &b, err)))
