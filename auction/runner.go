@@ -250,8 +250,8 @@ type Round struct {
 	Silent []SilentCell
 	// Performed lists the work that cells have taken.
 	Performed []Placement
-	// Refused lists the work that was reported: no cell has room for it, or its
-	// cell refused it with lrp.RejectedByCell.
+	// Refused lists the work for which no cell has room, or which its cell refused
+	// with lrp.RejectedByCell. What is left to report in the next round is not in it.
 	Refused []Refusal
 	// Unknown lists the work that may or may not have been taken, because the cell
 	// did not answer. It is neither reported nor carried over; convergence finds
@@ -588,7 +588,7 @@ func (r *Runner) perform(ctx context.Context, parties map[string]party, placed [
 const reportTime = 2 * time.Second
 
 // report reports refusals, and keeps the work that is worth another attempt. It returns
-// the refusals without those that there was no time to report, and how much work is kept.
+// the refusals without those that the next round reports, and how much work is kept.
 // Work that was not reported is due again at once, and comes before what was reported; the
 // attempt does not count. After a report that missed its deadline, report makes no more of
 // them.

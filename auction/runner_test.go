@@ -200,7 +200,7 @@ func TestReportsOfMuchThatFitsNowhereDoNotHoldUpWhatFits(t *testing.T) {
 	h.takes = 500 * time.Millisecond
 	began := h.now
 	if r := h.round(t); len(h.reports) != 4 || len(r.Refused) != 4 || r.CarriedOver != 10 {
-		t.Fatalf("%d reports in a round, and %d carried over, want 4 in its 2 s, and all 10", len(h.reports), r.CarriedOver)
+		t.Fatalf("%d reports in a round, %d refused, and %d carried over, want 4 in its 2 s, as many, and all 10", len(h.reports), len(r.Refused), r.CarriedOver)
 	}
 	h.Request(work[10])
 	if r := h.round(t); len(r.Performed) != 1 {

@@ -38,9 +38,10 @@ type LRPs struct {
 	// its records changes or one of its cells comes or goes. After an error, treat
 	// the process as not yet visited.
 	Again func(processGUID string, at time.Time)
-	// Ahead, unless it is nil, is called for each process that Again names for now,
-	// with the earliest time at which more may have to be done, if there is one. A
-	// pass for what is due at one index must not hide what is due at another soon.
+	// Ahead is called right after Again has named a process for now, with the earliest
+	// later time at which that process needs a look, if there is one and neither
+	// function is nil. What is due at one index must not hide what is due at another
+	// soon.
 	Ahead func(at time.Time)
 	// Visited, unless it is nil, is called for each process after its plan is
 	// complete, with what its records say. A process of which a record could not

@@ -191,24 +191,33 @@ func (c *cell) tick(ctx context.Context) {
 	c.Rep.Tick(ctx)
 }
 
-// clear removes what an earlier run has left, as long as it becomes less. A process whose
-// volume hangs does not die, so after a minute with such ones alone the cell goes on, and
-// its manager tries again. After a kill -9 there may be thousands of containers. Clear
-// removes many at a time, and the Tick one after the other.
+// clear removes what an earlier run has left. A process whose volume hangs does not die,
+// so after a minute in which nothing could be removed, or ten in all, the cell goes on, and
+// its manager tries again. After a kill -9 there may be thousands of containers. Clear removes many at
+// a time, and the Tick one after the other.
 func (c *cell) clear(ctx context.Context) {
-	guids, _ := c.backend.List(ctx) // Clear says what is wrong
-	left, before := len(guids), math.MaxInt
-	for left > 0 && left < before {
-		before = left
+	fewest := math.MaxInt
+	if guids, err := c.backend.List(ctx); err == nil { // else Clear says what is wrong
+		fewest = len(guids)
+	}
+	began := time.Now()
+	progress := began // when there were fewer than before
+	for ctx.Err() == nil {
 		clearing, cancel := context.WithTimeout(ctx, 50*time.Second)
 		err := c.Manager.Clear(clearing)
 		cancel()
-		left = 0
-		if stuck := (*manager.LeftError)(nil); errors.As(err, &stuck) {
-			left = stuck.Containers
-		}
 		if err != nil && ctx.Err() == nil {
 			c.logger.Error("not all that an earlier run has left could be removed; it is tried again", "error", err)
+		}
+		var left *manager.LeftError
+		if !errors.As(err, &left) || left.Containers == 0 {
+			break
+		}
+		if left.Containers < fewest {
+			fewest, progress = left.Containers, time.Now()
+		}
+		if time.Since(progress) >= 50*time.Second || time.Since(began) >= 10*time.Minute {
+			break
 		}
 	}
 	last, cancel := context.WithTimeout(ctx, 10*time.Second)

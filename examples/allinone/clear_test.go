@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -69,19 +70,34 @@ func TestWhatAKilledRunHasLeftIsRemovedTogether(t *testing.T) {
 	}
 }
 
-// A clinging backend deletes nothing, and tries it until its context ends.
+// A clinging backend does not delete what is stuck, and tries it until its context ends.
 type clinging struct{ executor.ContainerBackend }
 
-func (clinging) Delete(ctx context.Context, _ string) error {
+func (b clinging) Delete(ctx context.Context, guid string) error {
+	if !strings.HasPrefix(guid, "stuck") {
+		return b.ContainerBackend.Delete(ctx, guid)
+	}
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+// List lists what is stuck first.
+func (b clinging) List(ctx context.Context) ([]string, error) {
+	guids, err := b.ContainerBackend.List(ctx)
+	slices.Sort(guids)
+	slices.Reverse(guids)
+	return guids, err
 }
 
 func TestACellWaitsAMinuteForWhatDoesNotDie(t *testing.T) {
 	testenv.Bubble(t, func(t *testing.T) {
 		host := clinging{scripted.New(scripted.Options{Now: time.Now})}
-		if _, err := host.Create(t.Context(), executor.ContainerSpec{GUID: "stuck"}); err != nil {
-			t.Fatal(err)
+		for i := range manager.DefaultDeleteWorkers {
+			for _, name := range []string{"other", "stuck"} {
+				if _, err := host.Create(t.Context(), executor.ContainerSpec{GUID: fmt.Sprint(name, i)}); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
 		m, err := manager.New(t.Context(), manager.Options{Backend: host, Capacity: manager.Capacity{MemoryMB: 1, DiskMB: 1}})
 		if err != nil {
@@ -92,8 +108,12 @@ func TestACellWaitsAMinuteForWhatDoesNotDie(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		began := time.Now()
-		if c.clear(ctx); time.Since(began) != time.Minute {
+		// A minute after the others are gone: until then those that are stuck are tried.
+		if c.clear(ctx); time.Since(began) != 25*time.Second+time.Minute {
 			t.Errorf("it waits %v", time.Since(began))
+		}
+		if guids, err := host.List(ctx); err != nil || len(guids) != manager.DefaultDeleteWorkers {
+			t.Errorf("%d are left, %v", len(guids), err)
 		}
 		select {
 		case <-m.Cleared():

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -304,11 +305,15 @@ func (e *LeftError) Error() string {
 
 func (e *LeftError) Unwrap() error { return e.Err }
 
+// clearTimeout bounds how long Clear takes for a container.
+const clearTimeout = 25 * time.Second
+
 // Clear deletes every container that the backend lists, including those that the
 // Manager does not know, Options.DeleteWorkers at a time, and unmounts all
 // volumes. A daemon calls it at its end, after Run has returned. An error is a
 // *LeftError, or the backend's if it could not list its containers. A container
-// whose files were set aside counts as deleted; the log says so.
+// whose files were set aside counts as deleted; the log says so. One that takes 25 s
+// is left, so that those that do not die hold up no others.
 func (m *Manager) Clear(ctx context.Context) error {
 	guids, err := m.options.Backend.List(ctx)
 	if err != nil {
@@ -319,7 +324,9 @@ func (m *Manager) Clear(ctx context.Context) error {
 	deleting.SetLimit(m.options.DeleteWorkers)
 	for i, guid := range guids {
 		deleting.Go(func() error {
-			err := m.options.Backend.Delete(ctx, guid)
+			attempt, cancel := context.WithTimeout(ctx, clearTimeout)
+			defer cancel()
+			err := m.options.Backend.Delete(attempt, guid)
 			if errors.Is(err, executor.ErrSetAside) {
 				m.options.Logger.Warn("nothing of a container runs any more, but some of its files are left", "guid", guid, "error", err)
 				err = nil

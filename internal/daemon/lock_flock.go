@@ -17,8 +17,12 @@ func lockFile(f *os.File) (taken bool, err error) {
 	return errors.Is(err, syscall.EWOULDBLOCK), err
 }
 
-// gone reports whether a process has ended.
-func gone(pid int) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+// gone reports whether a process has ended, even if its parent has not been told yet.
+func gone(pid int) bool {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)) // on Linux
+	_, state, _ := strings.Cut(string(stat), ") ")            // its name has at most 15 bytes, and is ours
+	return strings.HasPrefix(state, "Z ") || errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
+}
 
 // bootID changes with every start of the system.
 const bootID = "/proc/sys/kernel/random/boot_id"

@@ -43,7 +43,7 @@ func Place(ctx context.Context, root *tenant.Root, name string, r io.Reader, l L
 		first, rest, _ := strings.Cut(local, "/")
 		switch {
 		case local == ".":
-			return "", unsafe("it is of a directory without a name, as / is; name something in it")
+			return "", unsafe("it is of a directory without a name, such as /; name a path below it")
 		case only == "":
 			only = first
 		case first != only:

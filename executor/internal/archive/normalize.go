@@ -362,7 +362,7 @@ func (n *normalizer) zipEntry(e *zip.File) error {
 	}
 	defer content.Close()
 	if e.Mode()&fs.ModeSymlink != 0 {
-		target, err := io.ReadAll(io.LimitReader(content, MaxPathBytes))
+		target, err := io.ReadAll(io.LimitReader(content, MaxPathBytes+1)) // to its end, where it is checked
 		if err != nil {
 			return err
 		}

@@ -31,7 +31,7 @@ type cache struct {
 	inUse int64 // of those that are leased
 	// packed is what of inUse is archives. Who leases a directory has disk for it.
 	packed int64
-	uses  int64 // counts leases, so that the least recently used is known
+	uses   int64 // counts leases, so that the least recently used is known
 	// dropping has one while dropUnused works, and drops counts when it has removed
 	// anything.
 	dropping chan struct{}
