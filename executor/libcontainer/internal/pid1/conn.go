@@ -110,7 +110,7 @@ func (c *Conn) Signal(pid int, s unix.Signal) error {
 var sendPatience = 10 * time.Second
 
 // errStuck is the error of a message that could not be sent.
-var errStuck = errors.New("the first process of the container takes no messages; somebody may have stopped or frozen it")
+var errStuck = errors.New("the first process of the container takes no messages; somebody may have stopped or frozen it, or others leave it no processor time")
 
 func (c *Conn) send(m C.struct_pid1_message, fds []int) error {
 	var rights []byte
