@@ -103,3 +103,23 @@ func TestTheVolumeHasTheBinary(t *testing.T) {
 		t.Error("a volume where nothing can be written")
 	}
 }
+
+func TestAnEarlierCopyIsGoodEnoughIfThereCanBeNoNewOne(t *testing.T) {
+	dir := t.TempDir()
+	noCopy := func() {
+		if err := os.MkdirAll(filepath.Join(dir, binary+".new", "in the way"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	noCopy()
+	if _, err := NewVolume(dir); err == nil {
+		t.Error("without any copy there is a volume")
+	}
+	if _, err := NewVolume(dir); err != nil {
+		t.Fatal(err)
+	}
+	noCopy()
+	if _, err := NewVolume(dir); err != nil {
+		t.Errorf("with an earlier copy: %v", err)
+	}
+}

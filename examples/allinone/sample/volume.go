@@ -23,7 +23,8 @@ type Volume struct{ dir string }
 
 // NewVolume puts a copy of the running binary into dir, which must be an
 // absolute path and is made if it is missing. Containers that still have an
-// earlier copy keep it.
+// earlier copy keep it. An earlier copy is good enough if there can be no new
+// one, as on a full disk.
 func NewVolume(dir string) (Volume, error) {
 	own, err := os.Executable()
 	if err != nil {
@@ -35,7 +36,11 @@ func NewVolume(dir string) (Volume, error) {
 	}
 	path := filepath.Join(dir, binary)
 	if err := copyFile(own, path+".new"); err != nil {
-		return Volume{}, errors.Join(fmt.Errorf("the sample app cannot be copied: %w", err), os.RemoveAll(path+".new"))
+		err = errors.Join(fmt.Errorf("the sample app cannot be copied: %w", err), os.RemoveAll(path+".new"))
+		if _, missing := os.Stat(path); missing == nil {
+			return Volume{dir}, nil
+		}
+		return Volume{}, err
 	}
 	return Volume{dir}, os.Rename(path+".new", path)
 }
