@@ -191,10 +191,13 @@ func (c *cell) tick(ctx context.Context) {
 	c.Rep.Tick(ctx)
 }
 
+// clearPause is between two attempts to remove what an earlier run has left.
+const clearPause = 2 * time.Second
+
 // clear removes what an earlier run has left. A process whose volume hangs does not die,
 // so after a minute in which nothing could be removed, or ten in all, the cell goes on, and
-// its manager tries again. After a kill -9 there may be thousands of containers. Clear removes many at
-// a time, and the Tick one after the other.
+// its manager tries again. After a kill -9 there may be thousands of containers. Clear
+// removes many at a time, and the Tick one after the other.
 func (c *cell) clear(ctx context.Context) {
 	fewest := math.MaxInt
 	if guids, err := c.backend.List(ctx); err == nil { // else Clear says what is wrong
@@ -218,6 +221,10 @@ func (c *cell) clear(ctx context.Context) {
 		}
 		if time.Since(progress) >= 50*time.Second || time.Since(began) >= 10*time.Minute {
 			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(clearPause): // a backend may fail at once
 		}
 	}
 	last, cancel := context.WithTimeout(ctx, 10*time.Second)

@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -108,8 +109,9 @@ func TestACellWaitsAMinuteForWhatDoesNotDie(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		began := time.Now()
-		// A minute after the others are gone: until then those that are stuck are tried.
-		if c.clear(ctx); time.Since(began) != 25*time.Second+time.Minute {
+		// A minute after the others are gone, and two pauses: until then those that are
+		// stuck are tried.
+		if c.clear(ctx); time.Since(began) != 25*time.Second+time.Minute+2*clearPause {
 			t.Errorf("it waits %v", time.Since(began))
 		}
 		if guids, err := host.List(ctx); err != nil || len(guids) != manager.DefaultDeleteWorkers {
@@ -122,6 +124,36 @@ func TestACellWaitsAMinuteForWhatDoesNotDie(t *testing.T) {
 		}
 		if !strings.Contains(said.String(), "could be removed") {
 			t.Errorf("the log says %q", &said)
+		}
+	})
+}
+
+// A refusing backend counts how often it refuses to delete a container, which takes no time.
+type refusing struct {
+	executor.ContainerBackend
+	refused *atomic.Int64
+}
+
+func (b refusing) Delete(context.Context, string) error {
+	b.refused.Add(1)
+	return errors.New("refused")
+}
+
+func TestWhatIsRefusedAtOnceIsNotTriedWithoutAPause(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
+		host := refusing{scripted.New(scripted.Options{Now: time.Now}), new(atomic.Int64)}
+		if _, err := host.Create(t.Context(), executor.ContainerSpec{GUID: "left"}); err != nil {
+			t.Fatal(err)
+		}
+		m, err := manager.New(t.Context(), manager.Options{Backend: host, Capacity: manager.Capacity{MemoryMB: 1, DiskMB: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := cell{backend: &daemon.Backend{ContainerBackend: host}, Cell: localcell.Cell{Manager: m}, logger: slog.New(slog.DiscardHandler)}
+		began := time.Now()
+		c.clear(t.Context())
+		if n := host.refused.Load(); n < 2 || n > int64(time.Minute/clearPause) || time.Since(began) > time.Minute {
+			t.Errorf("it was tried %d times in %v", n, time.Since(began))
 		}
 	})
 }
