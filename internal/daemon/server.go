@@ -13,11 +13,18 @@ import (
 	"time"
 )
 
+// A killed process has its port until all of it is gone, which takes longer on a busy host.
+const formerPort = 2 * time.Second
+
 // Listen listens at a TCP address such as "127.0.0.1:8889"; port 0 is any free
-// port. The error says what to do about it. setting is the name of the setting
-// that the address comes from.
+// port. For 2 s it waits until an address is free. The error says what to do about it.
+// setting is the name of the setting that the address comes from.
 func Listen(setting, address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
+	for end := time.Now().Add(formerPort); errors.Is(err, syscall.EADDRINUSE) && time.Now().Before(end); {
+		time.Sleep(20 * time.Millisecond)
+		l, err = net.Listen("tcp", address)
+	}
 	flag := (&field{name: setting}).flag()
 	switch {
 	case err == nil:

@@ -41,6 +41,19 @@ func TestAnAddressThatIsTakenIsToldWithWhatToDo(t *testing.T) {
 	}
 }
 
+func TestAnAddressThatIsAboutToBeFreeIsWaitedFor(t *testing.T) {
+	former, err := Listen("listen", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(100*time.Millisecond, func() { former.Close() })
+	next, err := Listen("listen", former.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	next.Close()
+}
+
 // serve serves until the function that it returns is called, which gives
 // Serve's error.
 func serve(t *testing.T, h http.Handler, c *Certificates) (address string, stop func() error) {
