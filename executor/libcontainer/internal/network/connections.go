@@ -38,30 +38,52 @@ func conntrack(what string) (uint64, error) {
 	return strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32)
 }
 
-// crowded reports whether the table is half full. Tests say that it is.
-var crowded = func() bool {
+// fullness is how much of the table is in use, up to 1, or 0 if nobody knows. Tests say
+// something else.
+var fullness = func() float64 {
 	count, err := conntrack("count")
 	most, maxErr := conntrack("max")
-	return err == nil && maxErr == nil && count > most/2
+	if err != nil || maxErr != nil {
+		return 0
+	}
+	return float64(count) / float64(max(1, most))
 }
 
-// sweepPause is the least time between two looks at the whole table.
-const sweepPause = time.Second
+// A table is crowded when looks at the whole of it begin. When it is nearly full, they
+// take what they need: until there is room, nobody on the host gets a new connection.
+const (
+	crowded    = 1. / 2
+	nearlyFull = 7. / 8
+)
+
+// sweepPause is the least time between two looks at the whole table, of which the last one
+// took so long. A look at 100,000 connections takes half a second, and those of containers
+// that are there may crowd the table for good.
+func sweepPause(full float64, took time.Duration) time.Duration {
+	const least, times = time.Second, 10
+	if full >= nearlyFull {
+		return least
+	}
+	return max(least, times*took)
+}
 
 // sweep removes the connections of addresses that no container has any more,
 // if there is little room. The kernel would keep them for up to five days. It
 // reads the whole table, so one look serves all who come at once.
 func (n *Network) sweep() {
-	if !crowded() || !n.sweeping.TryLock() {
+	full := fullness()
+	if full < crowded || !n.sweeping.TryLock() {
 		return
 	}
 	defer n.sweeping.Unlock()
-	if time.Since(n.swept) < sweepPause {
+	began := time.Now()
+	if began.Sub(n.swept) < sweepPause(full, n.sweepTook) {
 		return
 	}
 	// Without this the kernel's time limits do it.
 	netlink.ConntrackDeleteFilters(netlink.ConntrackTable, unix.AF_INET, orphans{n})
 	n.swept = time.Now()
+	n.sweepTook = n.swept.Sub(began)
 }
 
 // orphans match what one end has lost.

@@ -40,8 +40,9 @@ type Network struct {
 	firewall  *firewall
 	unbounded string // see Unbounded
 
-	sweeping sync.Mutex
-	swept    time.Time // guarded by sweeping
+	sweeping  sync.Mutex
+	swept     time.Time     // guarded by sweeping
+	sweepTook time.Duration // guarded by sweeping
 
 	mu     sync.Mutex
 	subnet netip.Prefix

@@ -79,8 +79,8 @@ func TestTransfersReachNoContainerOfTheHost(t *testing.T) {
 
 func TestWhatALinkHasLeftInTheTableOfConnectionsGoesWhenThereIsLittleRoom(t *testing.T) {
 	n := newNetwork(t)
-	before := crowded
-	t.Cleanup(func() { crowded = before })
+	before := fullness
+	t.Cleanup(func() { fullness = before })
 	tracked := func(address netip.Addr) (count int) {
 		flows, err := netlink.ConntrackTableList(netlink.ConntrackTable, unix.AF_INET)
 		if err != nil {
@@ -122,11 +122,11 @@ func TestWhatALinkHasLeftInTheTableOfConnectionsGoesWhenThereIsLittleRoom(t *tes
 	}
 	lives := begin()
 	for _, test := range []struct {
-		name    string
-		crowded bool
-		stay    bool
-	}{{"room", false, true}, {"little room", true, false}} {
-		crowded = func() bool { return test.crowded }
+		name string
+		full float64
+		stay bool
+	}{{"room", 0.49, true}, {"little room", 0.5, false}} {
+		fullness = func() float64 { return test.full }
 		n.swept = time.Time{}
 		l := begin()
 		address, want := l.Own, 0
@@ -145,6 +145,23 @@ func TestWhatALinkHasLeftInTheTableOfConnectionsGoesWhenThereIsLittleRoom(t *tes
 	}
 	if err := n.Remove(lives, false); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestLooksAtTheTableOfConnectionsTakeLittleTimeUnlessItIsNearlyFull(t *testing.T) {
+	for _, test := range []struct {
+		full       float64
+		took, want time.Duration
+	}{
+		{0.5, 0, time.Second},
+		{0.5, 100 * time.Millisecond, time.Second},
+		{0.5, 600 * time.Millisecond, 6 * time.Second},
+		{0.87, 600 * time.Millisecond, 6 * time.Second},
+		{0.88, 600 * time.Millisecond, time.Second},
+	} {
+		if got := sweepPause(test.full, test.took); got != test.want {
+			t.Errorf("%v full, after a look of %v: a pause of %v, want %v", test.full, test.took, got, test.want)
+		}
 	}
 }
 
