@@ -131,6 +131,36 @@ const busy = `exec perl -e 'for (1 .. 3) { last unless fork } $end = time + 120;
 // few keeps four processes at the memory limit: as many as are in no storm.
 const few = `exec perl -e '$end = time + 120; for (1 .. 3) { next if fork; while (time < $end) { if (my $p = fork) { waitpid $p, 0 } else { $x .= "x" x 1_000_000 while 1 } } exit } 1 while wait > 0'`
 
+// BenchmarkBesideWakes measures how long the start of a container takes beside six in which
+// eight processes compute or wake up without end. On a sound kernel all take about as long.
+func BenchmarkBesideWakes(b *testing.B) {
+	for _, bench := range []struct{ name, script string }{
+		{"computing", `for (1 .. 7) { fork or last } 1 while time < $end`},
+		{"sleeping", `for (1 .. 7) { fork or last } while (time < $end) { select undef, undef, undef, 0.000001; for ($z = 0; $z < 300; $z++) {} }`},
+		{"pipes", `for (1 .. 3) { fork or last } pipe A, B; pipe C, D; if (fork) { while (time < $end) { syswrite B, "x"; sysread C, $x, 1 } } else { while (time < $end) { sysread A, $x, 1; syswrite D, "x" } }`},
+	} {
+		b.Run(bench.name, func(b *testing.B) {
+			f := newFixture(b)
+			for range 6 {
+				guid, _ := f.create(size(32))
+				f.as("nobody", guid, "sleep 3; exec perl -e '$end = time + 120; "+bench.script+"'")
+			}
+			time.Sleep(4 * time.Second) // until they are busy
+			var longest time.Duration
+			for b.Loop() {
+				for began := time.Now(); time.Since(began) < 15*time.Second; {
+					start := time.Now()
+					guid, _ := f.create(size(32))
+					f.as("nobody", guid, "true").end()
+					longest = max(longest, time.Since(start))
+					f.delete(guid)
+				}
+			}
+			b.ReportMetric(longest.Seconds(), "longest-s")
+		})
+	}
+}
+
 // BenchmarkBesideLittleWeight measures the longest wait of who depends on what the kernel
 // does in containers of little weight, beside busy ones of the full weight.
 func BenchmarkBesideLittleWeight(b *testing.B) {
