@@ -97,7 +97,7 @@ func (p *peer) send(kind byte, content []byte) error {
 // anything else but the pace of frames.
 func (p *peer) receive(silence time.Duration) error {
 	silent := time.AfterFunc(silence, func() {
-		p.end(errSilent)
+		p.end(fmt.Errorf("%w for %v; the network is cut, or one of the two hosts is too busy", errSilent, silence))
 		p.conn.Close()
 	})
 	defer silent.Stop()
