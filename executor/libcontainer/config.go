@@ -34,8 +34,8 @@ var privilegedCapabilities = []string{
 // maxTerminals is how many pseudoterminals a container may have. The kernel
 // counts them for the whole host alone, which has 4096 unless kernel.pty.max
 // says otherwise. What is written to one is worked on by a thread of the kernel that no
-// weight holds back, and some input takes 1,000 times as long as its writing: with
-// 62 terminals, one container delayed the starts of others by 4 s, and six by 32.
+// weight holds back, and some input takes far longer than its writing: with
+// 60 terminals, one container delayed the starts of others by 4 s, and six by 32.
 const maxTerminals = 8
 
 // What a container must not see or change in /proc, and what it sees of /sys.

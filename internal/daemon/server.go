@@ -17,8 +17,8 @@ import (
 const formerPort = 2 * time.Second
 
 // Listen listens at a TCP address such as "127.0.0.1:8889"; port 0 is any free
-// port. For 2 s it waits until an address is free. The error says what to do about it.
-// setting is the name of the setting that the address comes from.
+// port. It waits up to 2 s for an address that is taken. The error says what to do about
+// it. setting is the name of the setting that the address comes from.
 func Listen(setting, address string) (net.Listener, error) {
 	l, err := net.Listen("tcp", address)
 	for end := time.Now().Add(formerPort); errors.Is(err, syscall.EADDRINUSE) && time.Now().Before(end); {

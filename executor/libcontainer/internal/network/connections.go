@@ -50,7 +50,7 @@ var fullness = func() float64 {
 }
 
 // A table is crowded when looks at the whole of it begin. When it is nearly full, they
-// take what they need: until there is room, nobody on the host gets a new connection.
+// take what they need, because nobody on the host gets a new connection once it is full.
 const (
 	crowded    = 1. / 2
 	nearlyFull = 7. / 8
