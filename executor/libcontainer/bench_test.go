@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -585,4 +586,80 @@ func hostServer(b *testing.B, exe string, port int) (stop func()) {
 		}
 	}
 	return func() { p.Kill(); p.Wait() }
+}
+
+// BenchmarkBesideManyConnections measures how long new connections take beside eleven
+// containers that begin and end some without a pause, for as long as the kernel remembers
+// those that have ended and longer.
+func BenchmarkBesideManyConnections(b *testing.B) {
+	const lasts = 150 * time.Second
+	f := newFixture(b)
+	server, _ := outside(f)
+	var ports []string
+	for range 8 { // a client has some 28,000 ports for each
+		l, err := net.Listen("tcp", server.Addr().String()+":0")
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { l.Close() })
+		ports = append(ports, fmt.Sprint(l.Addr().(*net.TCPAddr).Port))
+		for range 2 {
+			go func() {
+				for {
+					c, err := l.Accept()
+					if err != nil {
+						return
+					}
+					c.Close()
+				}
+			}()
+		}
+	}
+	for range 11 {
+		guid, _ := f.create()
+		f.as("nobody", guid, fmt.Sprintf(`exec perl -MSocket -e 'for (1 .. 7) { fork or last }
+			my @to = map { pack_sockaddr_in($_, inet_aton("%v")) } %s;
+			while (1) { for (@to) { socket(my $s, PF_INET, SOCK_STREAM, 6); connect($s, $_) } }'`, server.Addr(), strings.Join(ports, ",")))
+	}
+	neighbour, _ := f.create()
+	var fullest float64
+	longest := map[string]time.Duration{}
+	for b.Loop() {
+		for began := time.Now(); time.Since(began) < lasts; time.Sleep(100 * time.Millisecond) {
+			for who, connect := range map[string]func() bool{
+				"host": func() bool {
+					c, err := net.DialTimeout("tcp", server.String(), patience)
+					if err == nil {
+						c.Close()
+					}
+					return err == nil
+				},
+				"neighbour": func() bool { return reaches(f, neighbour, "tcp", server) },
+			} {
+				start := time.Now()
+				for !connect() {
+				}
+				longest[who] = max(longest[who], time.Since(start))
+			}
+			fullest = max(fullest, tracked(b))
+		}
+	}
+	b.ReportMetric(fullest, "full")
+	b.ReportMetric(longest["host"].Seconds(), "host-s")
+	b.ReportMetric(longest["neighbour"].Seconds(), "neighbour-s")
+}
+
+// tracked is how much of the kernel's table of connections is in use, up to 1.
+func tracked(t testing.TB) float64 {
+	var numbers [2]float64
+	for i, name := range []string{"count", "max"} {
+		text, err := os.ReadFile("/proc/sys/net/netfilter/nf_conntrack_" + name)
+		if err == nil {
+			numbers[i], err = strconv.ParseFloat(strings.TrimSpace(string(text)), 64)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return numbers[0] / numbers[1]
 }

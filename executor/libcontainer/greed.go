@@ -47,11 +47,14 @@ const (
 // b.unwatched at its end.
 func (b *Backend) watch() {
 	defer close(b.unwatched)
-	var storms sync.WaitGroup
+	var others sync.WaitGroup
 	// Apart, because a look at 50,000 sockets takes some seconds of a processor.
-	storms.Go(func() { b.watchStorms(b.closing) })
+	others.Go(func() { b.watchStorms(b.closing) })
+	if b.network != nil {
+		others.Go(func() { b.network.Watch(b.closing) })
+	}
 	b.watchMemory(b.closing)
-	storms.Wait()
+	others.Wait()
 }
 
 // watchMemory ends greedy containers until done is closed.

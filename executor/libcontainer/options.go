@@ -28,9 +28,9 @@ type Options struct {
 	Subnet netip.Prefix
 	// MaxConnections is how many connections that one container has begun the
 	// kernel may track at once; 0 means an eighth of
-	// net.netfilter.nf_conntrack_max. More are refused. Closed connections do
-	// not count: the kernel forgets them first when it needs room, though not as fast as
-	// a few busy containers can make new ones.
+	// net.netfilter.nf_conntrack_max. More are refused. Closed connections do not count,
+	// unless the kernel's table is more than half full. Containers that then have
+	// most of it wait for new connections, so that the host always gets some.
 	MaxConnections uint32
 	// ImageDirs are the directories below which images may lie that a container
 	// names by their path ("dir:", "tar:" and "oci:"). Without them no such

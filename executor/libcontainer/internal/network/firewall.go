@@ -23,9 +23,9 @@ import (
 //	         of the host's loopback
 //	mapped   the ports map, by host port, says where a connection goes
 //	post     what leaves the host has the host's address
-//	forward  nobody reaches a container past the mapping; then its share of
-//	         connections and egress rules
-//	input    the same two, for what goes to the host itself
+//	forward  nobody reaches a container past the mapping; then come those that
+//	         have to wait, shares of connections and egress rules
+//	input    the same three, for what goes to the host itself
 //
 // Egress rules come after the mapping, which has changed where a packet goes.
 // They judge where the container has sent it, which the connection remembers.
@@ -33,10 +33,11 @@ import (
 // Every change is one transaction of the kernel.
 type firewall struct {
 	*table
-	prefix string // of the devices of containers
-	ports  *nftables.Set
-	egress *nftables.Set
-	shares *nftables.Set // of the connections that the kernel tracks, by the container's address
+	prefix  string // of the devices of containers
+	ports   *nftables.Set
+	egress  *nftables.Set
+	shares  *nftables.Set // of the connections that the kernel tracks, by the container's address
+	delayed *nftables.Set // addresses of containers that get no new connection for now
 }
 
 // The registers of an expression. A value in a fills four of those of 32 bits,
@@ -71,7 +72,8 @@ func (f *firewall) fill(c *nftables.Conn, subnet netip.Prefix, share uint32) err
 	f.ports = &nftables.Set{Table: &f.Table, ID: 1, Name: "ports", IsMap: true, KeyType: nftables.TypeInetService, DataType: target}
 	f.egress = &nftables.Set{Table: &f.Table, ID: 2, Name: "egress", IsMap: true, KeyType: nftables.TypeIFName, DataType: nftables.TypeVerdict}
 	f.shares = &nftables.Set{Table: &f.Table, ID: 3, Name: "shares", Dynamic: true, KeyType: nftables.TypeIPAddr, Size: 1 << (32 - subnet.Bits())}
-	for _, s := range []*nftables.Set{f.ports, f.egress, f.shares} {
+	f.delayed = &nftables.Set{Table: &f.Table, ID: 4, Name: "delayed", KeyType: nftables.TypeIPAddr}
+	for _, s := range []*nftables.Set{f.ports, f.egress, f.shares, f.delayed} {
 		if err := c.AddSet(s, nil); err != nil {
 			return err
 		}
@@ -86,6 +88,11 @@ func (f *firewall) fill(c *nftables.Conn, subnet netip.Prefix, share uint32) err
 		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: a},
 		&expr.Lookup{SourceRegister: a, DestRegister: 0, IsDestRegSet: true, SetName: f.egress.Name, SetID: f.egress.ID},
 	})
+	delayed := func(end uint32) exprs {
+		return rule(ctState(expr.CtStateBitNEW), load(expr.PayloadBaseNetworkHeader, end, 4), exprs{
+			&expr.Lookup{SourceRegister: a, SetName: f.delayed.Name, SetID: f.delayed.ID},
+		}, reject)
+	}
 	var bounded exprs
 	if share > 0 {
 		bounded = rule(from, inside, ctState(expr.CtStateBitNEW), load(expr.PayloadBaseNetworkHeader, offsetSource, 4), exprs{
@@ -115,9 +122,12 @@ func (f *firewall) fill(c *nftables.Conn, subnet netip.Prefix, share uint32) err
 			rule(f.device(expr.MetaKeyOIFNAME, expr.CmpOpNeq), inside, masquerade),
 		}},
 		{"forward", nftables.ChainTypeFilter, nftables.ChainHookForward, nftables.ChainPriorityFilter, []exprs{
-			rule(to, ctState(expr.CtStateBitNEW), ctStatusDNAT(expr.CmpOpEq), drop), bounded, egress,
+			rule(to, ctState(expr.CtStateBitNEW), ctStatusDNAT(expr.CmpOpEq), drop),
+			delayed(offsetSource), delayed(offsetDestination), bounded, egress,
 		}},
-		{"input", nftables.ChainTypeFilter, nftables.ChainHookInput, nftables.ChainPriorityFilter, []exprs{bounded, egress}},
+		{"input", nftables.ChainTypeFilter, nftables.ChainHookInput, nftables.ChainPriorityFilter, []exprs{
+			delayed(offsetSource), bounded, egress,
+		}},
 	} {
 		ch := c.AddChain(&nftables.Chain{Name: chain.name, Table: &f.Table, Type: chain.kind, Hooknum: chain.hook, Priority: chain.priority})
 		for _, r := range chain.rules {
@@ -128,6 +138,18 @@ func (f *firewall) fill(c *nftables.Conn, subnet netip.Prefix, share uint32) err
 		}
 	}
 	return nil
+}
+
+// delay refuses new connections to and from containers, and from no others.
+func (f *firewall) delay(containers []netip.Addr) error {
+	var all []nftables.SetElement
+	for _, c := range containers {
+		all = append(all, nftables.SetElement{Key: c.AsSlice()})
+	}
+	return f.change(func(c *nftables.Conn) error {
+		c.FlushSet(f.delayed)
+		return c.SetAddElements(f.delayed, all)
+	})
 }
 
 // publish maps the ports of a link.

@@ -22,7 +22,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -39,10 +38,6 @@ type Network struct {
 	prefix    string // of the names of the host's ends
 	firewall  *firewall
 	unbounded string // see Unbounded
-
-	sweeping  sync.Mutex
-	swept     time.Time     // guarded by sweeping
-	sweepTook time.Duration // guarded by sweeping
 
 	mu     sync.Mutex
 	subnet netip.Prefix
@@ -299,7 +294,6 @@ func (n *Network) Remove(l *Link, reuse bool) error {
 		delete(n.taken, l.pair)
 		n.mu.Unlock()
 		l.Own = netip.Addr{}
-		n.sweep()
 	}
 	return nil
 }

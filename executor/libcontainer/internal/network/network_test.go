@@ -3,8 +3,12 @@
 package network
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"net/netip"
 	"os"
@@ -17,6 +21,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/internal/reach"
 	"github.com/diegosdk/diego/internal/testenv"
 )
@@ -77,11 +82,52 @@ func TestTransfersReachNoContainerOfTheHost(t *testing.T) {
 	}
 }
 
+// full says how many connections the kernel tracks, for one test.
+func full(t *testing.T, now, most uint64) {
+	before := tracked
+	t.Cleanup(func() { tracked = before })
+	tracked = func() (uint64, uint64) { return now, most }
+}
+
+// linkTo makes a link, and returns how it connects to what listens at an address. The
+// connections are open until the end of the test.
+func linkTo(t *testing.T, n *Network) (l *Link, connect func(netip.AddrPort) error) {
+	t.Helper()
+	l = &Link{GUID: "a"}
+	if err := n.Make(l, nil); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Remove(l, false); err != nil {
+			t.Error(err)
+		}
+	})
+	return l, func(to netip.AddrPort) error {
+		return InNamespace(l.wire.ns, func() error {
+			client, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+			if err != nil {
+				return err
+			}
+			t.Cleanup(func() { unix.Close(client) })
+			return unix.Connect(client, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()})
+		})
+	}
+}
+
+// listen listens on the host's end of a link.
+func listen(t *testing.T, l *Link) netip.AddrPort {
+	t.Helper()
+	server, err := net.Listen("tcp", l.Gateway.String()+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	return netip.MustParseAddrPort(server.Addr().String())
+}
+
 func TestWhatALinkHasLeftInTheTableOfConnectionsGoesWhenThereIsLittleRoom(t *testing.T) {
 	n := newNetwork(t)
-	before := fullness
-	t.Cleanup(func() { fullness = before })
-	tracked := func(address netip.Addr) (count int) {
+	count := func(address netip.Addr) (count int) {
 		flows, err := netlink.ConntrackTableList(netlink.ConntrackTable, unix.AF_INET)
 		if err != nil {
 			t.Fatal(err)
@@ -94,73 +140,178 @@ func TestWhatALinkHasLeftInTheTableOfConnectionsGoesWhenThereIsLittleRoom(t *tes
 		return count
 	}
 	// begin makes a link over which somebody has reached the host.
-	begin := func() *Link {
-		l := &Link{GUID: "a"}
-		if err := n.Make(l, nil); err != nil {
-			t.Fatal(err)
-		}
-		server, err := net.Listen("tcp", l.Gateway.String()+":0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer server.Close()
-		if err := InNamespace(l.wire.ns, func() error {
-			client, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-			if err != nil {
-				return err
-			}
-			defer unix.Close(client)
-			to := server.Addr().(*net.TCPAddr)
-			return unix.Connect(client, &unix.SockaddrInet4{Port: to.Port, Addr: l.Gateway.As4()})
-		}); err != nil {
+	begin := func() (*Link, netip.Addr) {
+		l, connect := linkTo(t, n)
+		if err := connect(listen(t, l)); err != nil {
 			t.Fatalf("nothing is reached: %v", err)
 		}
-		if tracked(l.Own) == 0 {
+		if count(l.Own) == 0 {
 			t.Fatal("nothing is tracked")
 		}
-		return l
+		return l, l.Own
 	}
-	lives := begin()
+	_, lives := begin()
 	for _, test := range []struct {
 		name string
-		full float64
+		now  uint64
 		stay bool
-	}{{"room", 0.49, true}, {"little room", 0.5, false}} {
-		fullness = func() float64 { return test.full }
-		n.swept = time.Time{}
-		l := begin()
-		address, want := l.Own, 0
+	}{{"room", 49, true}, {"little room", 50, false}} {
+		full(t, test.now, 100)
+		l, address := begin()
+		want := 0
 		if test.stay {
-			want = tracked(address)
+			want = count(address)
 		}
 		if err := n.Remove(l, false); err != nil {
 			t.Error(err)
 		}
-		if got := tracked(address); got != want {
+		new(watch).tend(n)
+		if got := count(address); got != want {
 			t.Errorf("with %s, %d connections are left, want %d", test.name, got, want)
 		}
 	}
-	if tracked(lives.Own) == 0 { // there may have been more, of an earlier run of this test
+	if count(lives) == 0 { // there may have been more, of an earlier run of this test
 		t.Error("of a link that is there no connection is left")
-	}
-	if err := n.Remove(lives, false); err != nil {
-		t.Error(err)
 	}
 }
 
-func TestLooksAtTheTableOfConnectionsTakeLittleTimeUnlessItIsNearlyFull(t *testing.T) {
+func TestWhoHasMostOfACrowdedTableOfConnectionsWaits(t *testing.T) {
+	n := newNetwork(t)
+	var w watch
+	full(t, 1, 1)
+	w.tend(n) // removes what earlier tests have left of the same addresses
+	const many, few = 200, 20
+	greedy, greed := linkTo(t, n)
+	modest, modesty := linkTo(t, n)
+	toHost := listen(t, modest)
+	for i := range many {
+		if err := greed(toHost); err != nil {
+			t.Fatal(err)
+		}
+		if i < few {
+			if err := modesty(toHost); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	// Others reach the greedy one at a port of the host.
+	const inside, outside = 8080, 60998
+	if err := InNamespace(greedy.wire.ns, func() error {
+		server, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		t.Cleanup(func() { unix.Close(server) })
+		return cmp.Or(unix.Bind(server, &unix.SockaddrInet4{Port: inside}), unix.Listen(server, few))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Publish(greedy, []executor.PortMapping{{ContainerPort: inside, HostPort: outside}}); err != nil {
+		t.Fatal(err)
+	}
+	toGreedy := netip.AddrPortFrom(modest.Gateway, outside)
 	for _, test := range []struct {
-		full       float64
-		took, want time.Duration
+		name      string
+		now, most uint64
+		delayed   bool
 	}{
-		{0.5, 0, time.Second},
-		{0.5, 100 * time.Millisecond, time.Second},
-		{0.5, 600 * time.Millisecond, 6 * time.Second},
-		{0.87, 600 * time.Millisecond, 6 * time.Second},
-		{0.88, 600 * time.Millisecond, time.Second},
+		{"half of the table is free", 199, 400, false},
+		{"the containers have more than five eighths", 220, 320, true},
+		{"nothing has changed", 220, 320, true},
+		{"they have less", 225, 400, false},
+		{"they have too much again", 220, 320, true},
+		{"half of the table is free again", 159, 320, false},
 	} {
-		if got := sweepPause(test.full, test.took); got != test.want {
-			t.Errorf("%v full, after a look of %v: a pause of %v, want %v", test.full, test.took, got, test.want)
+		full(t, test.now, test.most)
+		w.full, w.next = 0, time.Time{}
+		w.tend(n)
+		for name, is := range map[string]struct {
+			err     error
+			refused bool
+		}{
+			"the greedy one to the host":   {greed(toHost), test.delayed},
+			"the modest one to the greedy": {modesty(toGreedy), test.delayed},
+			"the modest one to the host":   {modesty(toHost), false},
+		} {
+			if refused := errors.Is(is.err, unix.EHOSTUNREACH); refused != is.refused || !refused && is.err != nil {
+				t.Errorf("when %s, %s: %v", test.name, name, is.err)
+			}
+		}
+	}
+}
+
+func TestTheWholeTableIsLookedAtWhenItIsTimeOrWhenItHasGrown(t *testing.T) {
+	n := newNetwork(t)
+	soon, late := time.Now().Add(-time.Second), time.Now().Add(time.Hour)
+	for _, test := range []struct {
+		name  string
+		full  float64 // at the last look
+		next  time.Time
+		now   uint64 // of 1,600
+		looks bool
+	}{
+		{"it has just become crowded", 0, time.Time{}, 800, true},
+		{"it is not crowded", 0, time.Time{}, 799, false},
+		{"it was looked at", 0.5, late, 800, false},
+		{"it has grown a little", 0.5, late, 899, false},
+		{"it has grown", 0.5, late, 900, true},
+		{"it is time", 0.5, soon, 800, true},
+		{"it has shrunk, and it is not time", 0.9, late, 900, false},
+	} {
+		full(t, test.now, 1600)
+		w := watch{full: test.full, next: test.next}
+		if w.tend(n); w.next.Equal(test.next) == test.looks {
+			t.Errorf("%s: the whole table was looked at: %v", test.name, !test.looks)
+		}
+	}
+}
+
+func TestAFairPartLeavesNobodyWithLessForThoseWhoWantMore(t *testing.T) {
+	for _, test := range []struct {
+		counts []int
+		room   int
+		want   int
+	}{
+		{nil, 10, math.MaxInt},
+		{[]int{10}, 10, math.MaxInt},
+		{[]int{11}, 10, 10},
+		{[]int{4, 6}, 10, math.MaxInt},
+		{[]int{9, 3}, 10, 7},
+		{[]int{9, 9}, 10, 5},
+		{[]int{1, 100, 2, 100}, 23, 10},
+		{[]int{1, 1, 1}, 2, 0},
+	} {
+		if got := fairPart(slices.Clone(test.counts), test.room); got != test.want {
+			t.Errorf("of %d for %v, a part is %d, want %d", test.room, test.counts, got, test.want)
+		}
+	}
+}
+
+func TestAnAttributeIsFoundInAnythingThatTheKernelMaySay(t *testing.T) {
+	of := func(kind uint16, value ...byte) []byte {
+		b := binary.NativeEndian.AppendUint16(nil, uint16(4+len(value)))
+		b = append(binary.NativeEndian.AppendUint16(b, kind), value...)
+		return append(b, make([]byte, (4-len(b)%4)%4)...)
+	}
+	all := slices.Concat(of(1, 10), of(2|unix.NLA_F_NESTED, of(1, 1, 2, 3, 4)...), of(3))
+	for _, test := range []struct {
+		attributes []byte
+		kind       uint16
+		want       []byte
+	}{
+		{all, 1, []byte{10}},
+		{all, 2, of(1, 1, 2, 3, 4)},
+		{all, 3, []byte{}},
+		{all, 4, nil},
+		{all[:5], 1, []byte{10}}, // without what fills it up
+		{all[:5], 2, nil},
+		{all[:4], 1, nil},
+		{all[:3], 1, nil},
+		{nil, 1, nil},
+		{make([]byte, 8), 1, nil}, // of no length
+	} {
+		if got := attribute(test.attributes, test.kind); !bytes.Equal(got, test.want) {
+			t.Errorf("%d in %v is %v, want %v", test.kind, test.attributes, got, test.want)
 		}
 	}
 }
