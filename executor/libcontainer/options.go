@@ -28,9 +28,9 @@ type Options struct {
 	Subnet netip.Prefix
 	// MaxConnections is how many connections that one container has begun the
 	// kernel may track at once; 0 means an eighth of
-	// net.netfilter.nf_conntrack_max. More are refused. Closed connections do not count,
-	// unless the kernel's table is more than half full. Containers that then have
-	// most of it wait for new connections, so that the host always gets some.
+	// net.netfilter.nf_conntrack_max. More are refused. Closed connections do not count.
+	// They do once the kernel's table is half full: then containers that have begun
+	// most of those in it may begin none, so that others still can.
 	MaxConnections uint32
 	// ImageDirs are the directories below which images may lie that a container
 	// names by their path ("dir:", "tar:" and "oci:"). Without them no such

@@ -4,6 +4,7 @@ package network
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 	"net/netip"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
@@ -20,9 +22,9 @@ import (
 // whole host, and once it is full, nobody gets a new one. So the firewall gives
 // each container a share of those that it begins. Shares add up, and the kernel
 // goes on to track a connection for minutes after its end, when it does not
-// count towards a share. So while the table is crowded, [Network.Watch] looks
-// at all of it, removes what deleted containers have left there, and lets those
-// that have most of it wait.
+// count towards a share. So [Network.Watch] reads the table when it is crowded,
+// and the firewall then refuses new connections to the containers that have
+// begun most of those in it.
 
 // DefaultShare returns the share of connections of one container if nothing
 // else was said: an eighth of what the host tracks.
@@ -35,8 +37,8 @@ func DefaultShare() uint32 {
 	return uint32(max(1, most/share))
 }
 
-// tracked is how many connections the kernel tracks now and at most. Both are 0 if nobody
-// knows. Tests say something else.
+// tracked is how many connections the kernel tracks now and at most. most is 0 if there is
+// no limit, or nobody knows. Tests say something else.
 var tracked = func() (now, most uint64) {
 	for name, number := range map[string]*uint64{"count": &now, "max": &most} {
 		text, err := os.ReadFile("/proc/sys/net/netfilter/nf_conntrack_" + name)
@@ -50,78 +52,106 @@ var tracked = func() (now, most uint64) {
 	return now, most
 }
 
-// Parts of the table: it is crowded when looks at the whole of it begin, all containers
-// together may have the part that is theirs, and one that has grown much since it was
-// looked at is looked at again.
 const (
+	tick = time.Second / 2 // between two looks at how full the table is
+
+	// The whole table is read when this part of it is in use.
 	crowded = 1. / 2
-	theirs  = 5. / 8
-	much    = 1. / 16
+	// It is read again after ten times as long as that took, but at most
+	// longestPause, and at once when it has grown by this part.
+	grown        = 1. / 16
+	longestPause = 5 * time.Second
+
+	// Containers together may have begun as many connections as fill this part of it.
+	theirs = 5. / 8
+	// They get less of it so that this part is not exceeded by all there are,
+	usable = 7. / 8
+	// but not less than this.
+	leastTheirs = 1. / 8
 )
 
-// lookPause is the time between two looks at the size of the table.
-const lookPause = time.Second / 2
-
-// Watch keeps the table of connections from being filled by containers, until done is
-// closed. Without the kernel's nf_conntrack_netlink nobody can look at the table, and only
-// shares and the kernel's time limits hold.
+// Watch keeps containers from filling the table of connections, until done is closed.
 func (n *Network) Watch(done <-chan struct{}) {
 	var w watch
 	for {
 		select {
 		case <-done:
 			return
-		case <-time.After(lookPause):
-			w.tend(n)
+		case <-time.After(tick):
+			w.step(n)
 		}
 	}
 }
 
 // A watch is what Watch remembers.
 type watch struct {
-	full    float64   // the table, at least since the last look at all of it
-	next    time.Time // for the next one; a table may be crowded for good
-	waiting bool      // containers are
+	lowest   float64   // part of the table that was in use since it was read
+	next     time.Time // when it may be read again
+	refusing bool      // containers are refused, or it is not known that none are
 }
 
-// tend is one step of Watch. Looks at the whole table take at most an eleventh of a
-// processor, unless it fills up.
-func (w *watch) tend(n *Network) {
-	const times = 10
+func (w *watch) step(n *Network) {
 	now, most := tracked()
-	full := float64(now) / float64(max(1, most))
-	w.full = min(w.full, full)
+	full := 0.
+	if most > 0 {
+		full = float64(now) / float64(most)
+	}
+	w.lowest = min(w.lowest, full)
 	began := time.Now()
-	switch {
-	case full < crowded:
-		*w = watch{waiting: w.waiting}
-		w.delay(n, nil)
-	case !began.Before(w.next), full >= w.full+much:
-		w.delay(n, n.look(int(theirs*float64(most))))
-		took := time.Since(began)
-		w.full, w.next = full, began.Add(took+times*took)
+	due := !began.Before(w.next)
+	if full < crowded {
+		w.refuse(n, nil)
+		if !due || !n.manyUsed() {
+			return
+		}
+	} else if !due && full < w.lowest+grown {
+		return
+	}
+	counts, err := n.read()
+	if err == nil && full >= crowded {
+		w.refuse(n, crowding(counts, float64(now), float64(most)))
+	}
+	took := time.Since(began)
+	w.lowest, w.next = full, began.Add(took+min(10*took, longestPause))
+}
+
+// refuse refuses new connections to these containers, and to no others.
+func (w *watch) refuse(n *Network, containers []netip.Addr) {
+	if w.refusing || len(containers) > 0 {
+		w.refusing = n.firewall.refuse(containers) != nil || len(containers) > 0
 	}
 }
 
-// delay lets containers wait, and no others.
-func (w *watch) delay(n *Network, containers []netip.Addr) {
-	if w.waiting || len(containers) > 0 {
-		w.waiting = n.firewall.delay(containers) != nil || len(containers) > 0
+// crowding returns the containers that have begun more connections than their
+// part of the table, by what each has begun. now are all that there are.
+func crowding(counts map[netip.Addr]int, now, most float64) (addresses []netip.Addr) {
+	var all []int
+	others := now
+	for _, count := range counts {
+		all = append(all, count)
+		others -= float64(count)
 	}
+	part := fairPart(all, int(max(leastTheirs*most, min(theirs*most, usable*most-others))))
+	for address, count := range counts {
+		if count > part {
+			addresses = append(addresses, address)
+		}
+	}
+	return addresses
 }
 
-// look looks at the whole table. It removes the connections of addresses that no
-// container has any more, which the kernel would keep for up to five days, and
-// returns the containers that have more than their part of room.
-func (n *Network) look(room int) (crowding []netip.Addr) {
+// read reads the whole table. It returns how many connections each container has
+// begun, and removes those of addresses that no container has any more, which the
+// kernel would keep for up to five days and count for the next container there.
+func (n *Network) read() (counts map[netip.Addr]int, err error) {
 	remover, err := nl.Subscribe(unix.NETLINK_NETFILTER)
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	defer remover.Close()
-	counts := map[netip.Addr]int{}
-	// Its error may be that some were missed.
-	request(nl.IPCTNL_MSG_CT_GET, unix.NLM_F_DUMP).ExecuteIter(unix.NETLINK_NETFILTER, 0, func(message []byte) bool {
+	used := n.usedAddresses()
+	counts = map[netip.Addr]int{}
+	err = request(nl.IPCTNL_MSG_CT_GET, unix.NLM_F_DUMP).ExecuteIter(unix.NETLINK_NETFILTER, 0, func(message []byte) bool {
 		attributes := message[nl.SizeofNfgenmsg:]
 		from, to := sender(attributes, nl.CTA_TUPLE_ORIG), sender(attributes, nl.CTA_TUPLE_REPLY)
 		switch {
@@ -129,24 +159,16 @@ func (n *Network) look(room int) (crowding []netip.Addr) {
 			remove := request(nl.IPCTNL_MSG_CT_DELETE, 0)
 			remove.AddRawData(attributes)
 			remover.Send(remove) // it may have gone by itself
-		case n.container(from):
+		case n.subnet.Contains(from):
 			counts[from]++
-		case n.container(to): // from outside, or from the host
-			counts[to]++
 		}
 		return true
 	})
-	var all []int
-	for _, count := range counts {
-		all = append(all, count)
+	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) { // by a change: some may have been missed
+		return nil, err
 	}
-	part := fairPart(all, room)
-	for address, count := range counts {
-		if count > part {
-			crowding = append(crowding, address)
-		}
-	}
-	return crowding
+	n.clean(used)
+	return counts, nil
 }
 
 // fairPart returns what each may have at most, so that all together have no more than
@@ -161,6 +183,15 @@ func fairPart(counts []int, room int) int {
 		room -= count
 	}
 	return math.MaxInt
+}
+
+// unreadable says why the table cannot be read, or is "".
+func unreadable() string {
+	const statistics = 5 // IPCTNL_MSG_CT_GET_STATS
+	if _, err := request(statistics, unix.NLM_F_ACK).Execute(unix.NETLINK_NETFILTER, 0); err != nil {
+		return "the kernel does not show which connections it tracks (" + err.Error() + "); load the module nf_conntrack_netlink"
+	}
+	return ""
 }
 
 func request(kind, flags int) *nl.NetlinkRequest {
@@ -190,11 +221,6 @@ func attribute(attributes []byte, kind uint16) []byte {
 		attributes = attributes[min(len(attributes), (length+unix.NLA_ALIGNTO-1)&^(unix.NLA_ALIGNTO-1)):]
 	}
 	return nil
-}
-
-// container reports whether an address is at a container's end of its wire.
-func (n *Network) container(address netip.Addr) bool {
-	return n.subnet.Contains(address) && address.As4()[3]%2 == 1
 }
 
 // orphan reports whether an address is one of containers, and of none that is there.

@@ -23,9 +23,10 @@ import (
 //	         of the host's loopback
 //	mapped   the ports map, by host port, says where a connection goes
 //	post     what leaves the host has the host's address
-//	forward  nobody reaches a container past the mapping; then come those that
-//	         have to wait, shares of connections and egress rules
-//	input    the same three, for what goes to the host itself
+//	forward  nobody reaches a container past the mapping; then come containers
+//	         that may not begin connections for now, their shares of connections
+//	         and their egress rules
+//	input    the last three, for what goes to the host itself
 //
 // Egress rules come after the mapping, which has changed where a packet goes.
 // They judge where the container has sent it, which the connection remembers.
@@ -37,7 +38,7 @@ type firewall struct {
 	ports   *nftables.Set
 	egress  *nftables.Set
 	shares  *nftables.Set // of the connections that the kernel tracks, by the container's address
-	delayed *nftables.Set // addresses of containers that get no new connection for now
+	refused *nftables.Set // addresses of containers that may not begin connections for now
 }
 
 // The registers of an expression. A value in a fills four of those of 32 bits,
@@ -72,8 +73,8 @@ func (f *firewall) fill(c *nftables.Conn, subnet netip.Prefix, share uint32) err
 	f.ports = &nftables.Set{Table: &f.Table, ID: 1, Name: "ports", IsMap: true, KeyType: nftables.TypeInetService, DataType: target}
 	f.egress = &nftables.Set{Table: &f.Table, ID: 2, Name: "egress", IsMap: true, KeyType: nftables.TypeIFName, DataType: nftables.TypeVerdict}
 	f.shares = &nftables.Set{Table: &f.Table, ID: 3, Name: "shares", Dynamic: true, KeyType: nftables.TypeIPAddr, Size: 1 << (32 - subnet.Bits())}
-	f.delayed = &nftables.Set{Table: &f.Table, ID: 4, Name: "delayed", KeyType: nftables.TypeIPAddr}
-	for _, s := range []*nftables.Set{f.ports, f.egress, f.shares, f.delayed} {
+	f.refused = &nftables.Set{Table: &f.Table, ID: 4, Name: "refused", KeyType: nftables.TypeIPAddr}
+	for _, s := range []*nftables.Set{f.ports, f.egress, f.shares, f.refused} {
 		if err := c.AddSet(s, nil); err != nil {
 			return err
 		}
@@ -88,11 +89,9 @@ func (f *firewall) fill(c *nftables.Conn, subnet netip.Prefix, share uint32) err
 		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: a},
 		&expr.Lookup{SourceRegister: a, DestRegister: 0, IsDestRegSet: true, SetName: f.egress.Name, SetID: f.egress.ID},
 	})
-	delayed := func(end uint32) exprs {
-		return rule(ctState(expr.CtStateBitNEW), load(expr.PayloadBaseNetworkHeader, end, 4), exprs{
-			&expr.Lookup{SourceRegister: a, SetName: f.delayed.Name, SetID: f.delayed.ID},
-		}, reject)
-	}
+	refused := rule(ctStatus(confirmed, expr.CmpOpEq), load(expr.PayloadBaseNetworkHeader, offsetSource, 4), exprs{
+		&expr.Lookup{SourceRegister: a, SetName: f.refused.Name, SetID: f.refused.ID},
+	}, reject)
 	var bounded exprs
 	if share > 0 {
 		bounded = rule(from, inside, ctState(expr.CtStateBitNEW), load(expr.PayloadBaseNetworkHeader, offsetSource, 4), exprs{
@@ -118,16 +117,13 @@ func (f *firewall) fill(c *nftables.Conn, subnet netip.Prefix, share uint32) err
 		{"mapped-host", nftables.ChainTypeNAT, nftables.ChainHookOutput, nftables.ChainPriorityNATDest, []exprs{mapped}},
 		{"post", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource, []exprs{
 			rule(to, prefixMatch(offsetSource, loopback), masquerade),
-			rule(to, inside, ctStatusDNAT(expr.CmpOpNeq), masquerade), // also back to where it came from
+			rule(to, inside, ctStatus(redirected, expr.CmpOpNeq), masquerade), // also back to where it came from
 			rule(f.device(expr.MetaKeyOIFNAME, expr.CmpOpNeq), inside, masquerade),
 		}},
 		{"forward", nftables.ChainTypeFilter, nftables.ChainHookForward, nftables.ChainPriorityFilter, []exprs{
-			rule(to, ctState(expr.CtStateBitNEW), ctStatusDNAT(expr.CmpOpEq), drop),
-			delayed(offsetSource), delayed(offsetDestination), bounded, egress,
+			rule(to, ctState(expr.CtStateBitNEW), ctStatus(redirected, expr.CmpOpEq), drop), refused, bounded, egress,
 		}},
-		{"input", nftables.ChainTypeFilter, nftables.ChainHookInput, nftables.ChainPriorityFilter, []exprs{
-			delayed(offsetSource), bounded, egress,
-		}},
+		{"input", nftables.ChainTypeFilter, nftables.ChainHookInput, nftables.ChainPriorityFilter, []exprs{refused, bounded, egress}},
 	} {
 		ch := c.AddChain(&nftables.Chain{Name: chain.name, Table: &f.Table, Type: chain.kind, Hooknum: chain.hook, Priority: chain.priority})
 		for _, r := range chain.rules {
@@ -140,15 +136,15 @@ func (f *firewall) fill(c *nftables.Conn, subnet netip.Prefix, share uint32) err
 	return nil
 }
 
-// delay refuses new connections to and from containers, and from no others.
-func (f *firewall) delay(containers []netip.Addr) error {
+// refuse refuses connections that these containers begin, and no others.
+func (f *firewall) refuse(containers []netip.Addr) error {
 	var all []nftables.SetElement
 	for _, c := range containers {
 		all = append(all, nftables.SetElement{Key: c.AsSlice()})
 	}
 	return f.change(func(c *nftables.Conn) error {
-		c.FlushSet(f.delayed)
-		return c.SetAddElements(f.delayed, all)
+		c.FlushSet(f.refused)
+		return c.SetAddElements(f.refused, all)
 	})
 }
 
@@ -358,12 +354,15 @@ func localDestination() exprs {
 
 func ctState(bits uint32) exprs { return ctBits(expr.CtKeySTATE, bits, expr.CmpOpNeq) }
 
-// ctStatusDNAT matches what the mapping has redirected (CmpOpNeq), or what it
-// has not (CmpOpEq).
-func ctStatusDNAT(op expr.CmpOp) exprs {
-	const dnat = 1 << 5 // IPS_DST_NAT
-	return ctBits(expr.CtKeySTATUS, dnat, op)
-}
+// Bits of a connection's status.
+const (
+	confirmed  = 1 << 3 // IPS_CONFIRMED: its first packet has come through
+	redirected = 1 << 5 // IPS_DST_NAT: by the mapping
+)
+
+// ctStatus matches a connection that has a bit (CmpOpNeq), or that has not
+// (CmpOpEq).
+func ctStatus(bit uint32, op expr.CmpOp) exprs { return ctBits(expr.CtKeySTATUS, bit, op) }
 
 func ctBits(key expr.CtKey, bits uint32, op expr.CmpOp) exprs {
 	return exprs{

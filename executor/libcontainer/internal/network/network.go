@@ -7,7 +7,7 @@
 //	wire         a network namespace and the devices that connect it
 //	firewall     which packets pass, and where mapped ports lead
 //	table        one table of nftables, gone with the daemon
-//	connections  each container's share of what the kernel tracks
+//	connections  how much of what the kernel tracks containers may have
 //	dial         sockets in a container's namespace
 package network
 
@@ -42,7 +42,7 @@ type Network struct {
 	mu     sync.Mutex
 	subnet netip.Prefix
 	claim  *os.File        // a lock that keeps the subnet for us, or nil
-	taken  map[uint32]bool // pairs of addresses
+	taken  map[uint32]bool // pairs of addresses; false for one that was, since the table of connections was read
 	next   uint32
 	idle   []*wire // that containers have left behind
 	serial uint64  // of the wire that was made last
@@ -137,11 +137,14 @@ func New(id string, subnet netip.Prefix, share uint32) (_ *Network, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("nftables cannot be used: %w; load the kernel module: modprobe nf_tables, or embed the backend with Options.HostNetwork", err)
 	}
+	if n.unbounded == "" {
+		n.unbounded = unreadable()
+	}
 	return n, nil
 }
 
-// Unbounded says why containers have no share of connections. It is "" if they
-// have.
+// Unbounded says why containers can use up the connections of the host. It is ""
+// if they cannot.
 func (n *Network) Unbounded() string { return n.unbounded }
 
 // Subnet returns the addresses of all containers.
@@ -155,7 +158,12 @@ func (n *Network) Used() (containers int, idle []string) {
 	for _, w := range n.idle {
 		idle = append(idle, w.name)
 	}
-	return len(n.taken), idle
+	for _, taken := range n.taken {
+		if taken {
+			containers++
+		}
+	}
+	return containers, idle
 }
 
 // route makes the host forward between its networks, unless it does already.
@@ -221,22 +229,53 @@ func addrOf(n uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, n)))
 }
 
-// take reserves a pair of addresses.
+// take reserves a pair of addresses, if possible one of which no connections are left.
 func (n *Network) take(l *Link) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	count := uint32(1) << (31 - n.subnet.Bits())
-	for range count {
-		pair := n.next
-		n.next = (n.next + 1) % count
-		if !n.taken[pair] {
-			n.taken[pair] = true
-			base := binary.BigEndian.Uint32(n.subnet.Addr().AsSlice()) + pair*2
-			l.pair, l.Gateway, l.Own = pair, addrOf(base), addrOf(base+1)
-			return nil
+	count := n.pairs()
+	for _, clean := range []bool{true, false} {
+		for range count {
+			pair := n.next
+			n.next = (n.next + 1) % count
+			if taken, used := n.taken[pair]; !taken && !(used && clean) {
+				n.taken[pair] = true
+				base := binary.BigEndian.Uint32(n.subnet.Addr().AsSlice()) + pair*2
+				l.pair, l.Gateway, l.Own = pair, addrOf(base), addrOf(base+1)
+				return nil
+			}
 		}
 	}
 	return fmt.Errorf("all %d addresses of %v are in use; set a larger Options.Subnet", count, n.subnet)
+}
+
+func (n *Network) pairs() uint32 { return 1 << (31 - n.subnet.Bits()) }
+
+// usedAddresses returns the pairs that are free and were not before the table of
+// connections was read last.
+func (n *Network) usedAddresses() (used []uint32) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for pair, taken := range n.taken {
+		if !taken {
+			used = append(used, pair)
+		}
+	}
+	return used
+}
+
+// manyUsed reports whether there are so many of them that Make may soon have no others.
+func (n *Network) manyUsed() bool { return uint32(len(n.usedAddresses())) > n.pairs()/4 }
+
+// clean says that no connections are left of these pairs, unless they are taken again.
+func (n *Network) clean(used []uint32) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, pair := range used {
+		if !n.taken[pair] {
+			delete(n.taken, pair)
+		}
+	}
 }
 
 // Make makes a Link before anything of its container runs. With rules, the
@@ -291,7 +330,7 @@ func (n *Network) Remove(l *Link, reuse bool) error {
 	}
 	if l.Own.IsValid() {
 		n.mu.Lock()
-		delete(n.taken, l.pair)
+		n.taken[l.pair] = false
 		n.mu.Unlock()
 		l.Own = netip.Addr{}
 	}

@@ -165,7 +165,7 @@ func TestWhatALinkHasLeftInTheTableOfConnectionsGoesWhenThereIsLittleRoom(t *tes
 		if err := n.Remove(l, false); err != nil {
 			t.Error(err)
 		}
-		new(watch).tend(n)
+		new(watch).step(n)
 		if got := count(address); got != want {
 			t.Errorf("with %s, %d connections are left, want %d", test.name, got, want)
 		}
@@ -175,11 +175,11 @@ func TestWhatALinkHasLeftInTheTableOfConnectionsGoesWhenThereIsLittleRoom(t *tes
 	}
 }
 
-func TestWhoHasMostOfACrowdedTableOfConnectionsWaits(t *testing.T) {
+func TestWhoHasBegunMostOfACrowdedTableOfConnectionsIsRefusedMore(t *testing.T) {
 	n := newNetwork(t)
 	var w watch
 	full(t, 1, 1)
-	w.tend(n) // removes what earlier tests have left of the same addresses
+	w.step(n) // removes what earlier tests have left of the same addresses
 	const many, few = 200, 20
 	greedy, greed := linkTo(t, n)
 	modest, modesty := linkTo(t, n)
@@ -195,7 +195,7 @@ func TestWhoHasMostOfACrowdedTableOfConnectionsWaits(t *testing.T) {
 		}
 	}
 	// Others reach the greedy one at a port of the host.
-	const inside, outside = 8080, 60998
+	const inside, outside = 8080, 30998
 	if err := InNamespace(greedy.wire.ns, func() error {
 		server, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 		if err != nil {
@@ -213,24 +213,26 @@ func TestWhoHasMostOfACrowdedTableOfConnectionsWaits(t *testing.T) {
 	for _, test := range []struct {
 		name      string
 		now, most uint64
-		delayed   bool
+		refused   bool
 	}{
 		{"half of the table is free", 199, 400, false},
 		{"the containers have more than five eighths", 220, 320, true},
 		{"nothing has changed", 220, 320, true},
-		{"they have less", 225, 400, false},
+		{"they have less", 250, 400, false},
 		{"they have too much again", 220, 320, true},
 		{"half of the table is free again", 159, 320, false},
+		{"others have the rest", 390, 400, true},
+		{"there is no limit", 390, 0, false},
 	} {
 		full(t, test.now, test.most)
-		w.full, w.next = 0, time.Time{}
-		w.tend(n)
+		w.lowest, w.next = 0, time.Time{}
+		w.step(n)
 		for name, is := range map[string]struct {
 			err     error
 			refused bool
 		}{
-			"the greedy one to the host":   {greed(toHost), test.delayed},
-			"the modest one to the greedy": {modesty(toGreedy), test.delayed},
+			"the greedy one to the host":   {greed(toHost), test.refused},
+			"the modest one to the greedy": {modesty(toGreedy), false},
 			"the modest one to the host":   {modesty(toHost), false},
 		} {
 			if refused := errors.Is(is.err, unix.EHOSTUNREACH); refused != is.refused || !refused && is.err != nil {
@@ -240,28 +242,66 @@ func TestWhoHasMostOfACrowdedTableOfConnectionsWaits(t *testing.T) {
 	}
 }
 
-func TestTheWholeTableIsLookedAtWhenItIsTimeOrWhenItHasGrown(t *testing.T) {
+func TestTheTableOfConnectionsIsReadWhenItIsTimeOrWhenItHasGrown(t *testing.T) {
 	n := newNetwork(t)
 	soon, late := time.Now().Add(-time.Second), time.Now().Add(time.Hour)
+	manyUsed := func(n *Network) {
+		for pair := range n.pairs()/4 + 1 {
+			n.taken[pair] = false
+		}
+	}
 	for _, test := range []struct {
-		name  string
-		full  float64 // at the last look
-		next  time.Time
-		now   uint64 // of 1,600
-		looks bool
+		name   string
+		lowest float64
+		next   time.Time
+		now    uint64 // of 1,600
+		many   bool   // addresses have been used
+		reads  bool
 	}{
-		{"it has just become crowded", 0, time.Time{}, 800, true},
-		{"it is not crowded", 0, time.Time{}, 799, false},
-		{"it was looked at", 0.5, late, 800, false},
-		{"it has grown a little", 0.5, late, 899, false},
-		{"it has grown", 0.5, late, 900, true},
-		{"it is time", 0.5, soon, 800, true},
-		{"it has shrunk, and it is not time", 0.9, late, 900, false},
+		{"it has just become crowded", 0, time.Time{}, 800, false, true},
+		{"it is not crowded", 0, time.Time{}, 799, false, false},
+		{"it was read", 0.5, late, 800, false, false},
+		{"it has grown a little", 0.5, late, 899, false, false},
+		{"it has grown", 0.5, late, 900, false, true},
+		{"it is time", 0.5, soon, 800, false, true},
+		{"it has shrunk, and it is not time", 0.9, late, 900, false, false},
+		{"it has become smaller and crowded again since it was read", 0.5, late, 700, false, false},
+		{"many addresses have been used", 0, soon, 10, true, true},
+		{"many addresses have been used, and it is not time", 0, late, 10, true, false},
 	} {
 		full(t, test.now, 1600)
-		w := watch{full: test.full, next: test.next}
-		if w.tend(n); w.next.Equal(test.next) == test.looks {
-			t.Errorf("%s: the whole table was looked at: %v", test.name, !test.looks)
+		clear(n.taken)
+		if test.many {
+			manyUsed(n)
+		}
+		w := watch{lowest: test.lowest, next: test.next}
+		if w.step(n); w.next.Equal(test.next) == test.reads {
+			t.Errorf("%s: the table was read: %v", test.name, !test.reads)
+		}
+		if n.manyUsed() != (test.many && !test.reads) {
+			t.Errorf("%s: then many addresses have been used: %v", test.name, n.manyUsed())
+		}
+	}
+}
+
+func TestContainersHaveWhatOthersLeaveOfTheTableOfConnections(t *testing.T) {
+	one, other := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.3")
+	for _, test := range []struct {
+		counts    map[netip.Addr]int
+		now, most float64
+		want      []netip.Addr
+	}{
+		{nil, 800, 800, nil},
+		{map[netip.Addr]int{one: 500}, 500, 800, nil},
+		{map[netip.Addr]int{one: 501}, 501, 800, []netip.Addr{one}},
+		{map[netip.Addr]int{one: 400, other: 101}, 501, 800, []netip.Addr{one}},
+		{map[netip.Addr]int{one: 350}, 700, 800, nil}, // as much as another Backend
+		{map[netip.Addr]int{one: 351}, 702, 800, []netip.Addr{one}},
+		{map[netip.Addr]int{one: 100}, 800, 800, nil},
+		{map[netip.Addr]int{one: 101}, 800, 800, []netip.Addr{one}},
+	} {
+		if got := crowding(test.counts, test.now, test.most); !slices.Equal(got, test.want) {
+			t.Errorf("of %v among %v of %v, too many are those of %v, want %v", test.counts, test.now, test.most, got, test.want)
 		}
 	}
 }
@@ -333,6 +373,28 @@ func TestAddressesAreGivenOnceAndTakenBack(t *testing.T) {
 	}
 	if err := n.take(new(Link)); err == nil {
 		t.Error("more was given than there is")
+	}
+}
+
+func TestAnAddressIsGivenAgainAfterOthersUntilTheTableOfConnectionsWasRead(t *testing.T) {
+	n := &Network{subnet: netip.MustParsePrefix("10.0.0.0/29"), taken: map[uint32]bool{0: false, 2: true, 3: false}}
+	next := func() uint32 {
+		var l Link
+		if err := n.take(&l); err != nil {
+			t.Fatal(err)
+		}
+		return l.pair
+	}
+	used := n.usedAddresses()
+	if got := next(); got != 1 {
+		t.Errorf("the first is %d, want 1", got)
+	}
+	if got := next(); got != 3 {
+		t.Errorf("when there is no other, it is %d, want 3", got)
+	}
+	n.clean(used)
+	if _, used := n.taken[0]; used || !n.taken[3] {
+		t.Errorf("after the table was read, the addresses are %v", n.taken)
 	}
 }
 
