@@ -60,7 +60,7 @@ const (
 	// It is read again after ten times as long as that took, but at most
 	// longestPause, and at once when it has grown by this part.
 	grown        = 1. / 16
-	longestPause = 5 * time.Second
+	longestPause = 15 * time.Second
 
 	// Containers together may have begun as many connections as fill this part of it.
 	theirs = 5. / 8
