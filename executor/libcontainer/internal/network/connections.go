@@ -108,11 +108,14 @@ func (w *watch) step(n *Network) {
 		return
 	}
 	counts, err := n.read()
-	if err == nil && full >= crowded {
+	pause := min(10*time.Since(began), longestPause)
+	switch {
+	case err != nil:
+		pause = longestPause
+	case full >= crowded:
 		w.refuse(n, crowding(counts, float64(now), float64(most)))
 	}
-	took := time.Since(began)
-	w.lowest, w.next = full, began.Add(took+min(10*took, longestPause))
+	w.lowest, w.next = full, time.Now().Add(pause)
 }
 
 // refuse refuses new connections to these containers, and to no others.
