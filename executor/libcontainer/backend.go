@@ -132,11 +132,7 @@ func New(o Options) (*Backend, error) {
 		return nil, err
 	}
 	if !o.HostNetwork {
-		share := o.MaxConnections
-		if share == 0 {
-			share = network.DefaultShare()
-		}
-		if b.network, err = network.New(b.id, o.Subnet, share); err != nil {
+		if b.network, err = network.New(b.id, o.Subnet, o.MaxConnections); err != nil {
 			b.host.network = err.Error()
 		} else {
 			b.host.connections = b.network.Unbounded()

@@ -3,6 +3,7 @@
 package network
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -24,17 +25,24 @@ import (
 // goes on to track a connection for minutes after its end, when it does not
 // count towards a share. So [Network.Watch] reads the table when it is crowded,
 // and the firewall then refuses new connections to the containers that have
-// begun most of those in it.
+// begun most of those in it. All containers together begin them at a bounded
+// pace, so that there is time for that.
 
-// DefaultShare returns the share of connections of one container if nothing
-// else was said: an eighth of what the host tracks.
-func DefaultShare() uint32 {
-	const share, usual = 8, 1 << 18
-	_, most := tracked()
-	if most == 0 { // the kernel begins to track when there is a table
-		most = usual
+// bounds are those that the firewall keeps by itself; 0 is none.
+type bounds struct {
+	share uint32 // connections that one container may have begun and have open
+	pace  uint32 // connections that all together may begin in a second, half of them at once
+}
+
+// boundsOf returns them for a table of most connections. share is the default if it is 0:
+// an eighth.
+func boundsOf(most uint64, share uint32) bounds {
+	const part, usual = 8, 1 << 18
+	b := bounds{share: share, pace: uint32(most / part)}
+	if share == 0 {
+		b.share = uint32(max(1, cmp.Or(most, usual)/part))
 	}
-	return uint32(max(1, most/share))
+	return b
 }
 
 // tracked is how many connections the kernel tracks now and at most. most is 0 if there is
@@ -188,7 +196,8 @@ func fairPart(counts []int, room int) int {
 	return math.MaxInt
 }
 
-// unreadable says why the table cannot be read, or is "".
+// unreadable says why the table cannot be read, or is "". Asking makes the kernel load
+// what tracks connections.
 func unreadable() string {
 	const statistics = 5 // IPCTNL_MSG_CT_GET_STATS
 	if _, err := request(statistics, unix.NLM_F_ACK).Execute(unix.NETLINK_NETFILTER, 0); err != nil {

@@ -27,6 +27,7 @@ import (
 //	         that may not begin connections for now, their shares of connections
 //	         and their egress rules
 //	input    the last three, for what goes to the host itself
+//	*-pace   at last, how fast all containers together begin connections
 //
 // Egress rules come after the mapping, which has changed where a packet goes.
 // They judge where the container has sent it, which the connection remembers.
@@ -48,22 +49,25 @@ const (
 	second = unix.NFT_REG32_01
 )
 
-// newFirewall makes the table of a Backend, by its id. With share, no container
-// has more connections of its own than that.
-func newFirewall(id, prefix string, subnet netip.Prefix, share uint32) (*firewall, error) {
+// newFirewall makes the table of a Backend, by its id.
+func newFirewall(id, prefix string, subnet netip.Prefix, bounds bounds) (*firewall, error) {
 	f := &firewall{prefix: prefix}
 	var err error
 	if f.table, err = newTable(id, true); err != nil {
 		return nil, err
 	}
-	if err := f.change(func(c *nftables.Conn) error { return f.fill(c, subnet, share) }); err != nil {
+	if err := f.change(func(c *nftables.Conn) error { return f.fill(c, subnet, bounds) }); err != nil {
 		return nil, errors.Join(err, f.close())
 	}
 	return f, nil
 }
 
+// afterFilters is where only such packets come as nobody has filtered out. What is
+// not tracked at the end must not count towards the pace.
+var afterFilters = nftables.ChainPriorityConntrackHelper
+
 // fill adds what does not depend on containers.
-func (f *firewall) fill(c *nftables.Conn, subnet netip.Prefix, share uint32) error {
+func (f *firewall) fill(c *nftables.Conn, subnet netip.Prefix, bounds bounds) error {
 	target, err := nftables.ConcatSetType(nftables.TypeIPAddr, nftables.TypeInetService)
 	if err != nil {
 		return err
@@ -92,12 +96,19 @@ func (f *firewall) fill(c *nftables.Conn, subnet netip.Prefix, share uint32) err
 	refused := rule(ctStatus(confirmed, expr.CmpOpEq), load(expr.PayloadBaseNetworkHeader, offsetSource, 4), exprs{
 		&expr.Lookup{SourceRegister: a, SetName: f.refused.Name, SetID: f.refused.ID},
 	}, reject)
-	var bounded exprs
-	if share > 0 {
-		bounded = rule(from, inside, ctState(expr.CtStateBitNEW), load(expr.PayloadBaseNetworkHeader, offsetSource, 4), exprs{
+	var shared, paced exprs
+	if bounds.share > 0 {
+		shared = rule(from, inside, ctState(expr.CtStateBitNEW), load(expr.PayloadBaseNetworkHeader, offsetSource, 4), exprs{
 			&expr.Dynset{SrcRegKey: a, SetName: f.shares.Name, SetID: f.shares.ID, Operation: unix.NFT_DYNSET_OP_UPDATE,
-				Exprs: []expr.Any{&expr.Connlimit{Count: share, Flags: expr.NFT_CONNLIMIT_F_INV}}},
+				Exprs: []expr.Any{&expr.Connlimit{Count: bounds.share, Flags: expr.NFT_CONNLIMIT_F_INV}}},
 		}, reject)
+	}
+	if bounds.pace > 0 {
+		pace := &nftables.NamedObj{Table: &f.Table, Name: "pace", Type: nftables.ObjTypeLimit, Obj: &expr.Limit{
+			Type: expr.LimitTypePkts, Unit: expr.LimitTimeSecond, Rate: uint64(bounds.pace), Burst: max(1, bounds.pace/2), Over: true,
+		}}
+		c.AddObj(pace)
+		paced = rule(from, ctStatus(confirmed, expr.CmpOpEq), exprs{&expr.Objref{Type: int(pace.Type), Name: pace.Name}}, drop)
 	}
 	for _, chain := range []struct {
 		name     string
@@ -121,13 +132,15 @@ func (f *firewall) fill(c *nftables.Conn, subnet netip.Prefix, share uint32) err
 			rule(f.device(expr.MetaKeyOIFNAME, expr.CmpOpNeq), inside, masquerade),
 		}},
 		{"forward", nftables.ChainTypeFilter, nftables.ChainHookForward, nftables.ChainPriorityFilter, []exprs{
-			rule(to, ctState(expr.CtStateBitNEW), ctStatus(redirected, expr.CmpOpEq), drop), refused, bounded, egress,
+			rule(to, ctState(expr.CtStateBitNEW), ctStatus(redirected, expr.CmpOpEq), drop), refused, shared, egress,
 		}},
-		{"input", nftables.ChainTypeFilter, nftables.ChainHookInput, nftables.ChainPriorityFilter, []exprs{refused, bounded, egress}},
+		{"input", nftables.ChainTypeFilter, nftables.ChainHookInput, nftables.ChainPriorityFilter, []exprs{refused, shared, egress}},
+		{"forward-pace", nftables.ChainTypeFilter, nftables.ChainHookForward, afterFilters, []exprs{paced}},
+		{"input-pace", nftables.ChainTypeFilter, nftables.ChainHookInput, afterFilters, []exprs{paced}},
 	} {
 		ch := c.AddChain(&nftables.Chain{Name: chain.name, Table: &f.Table, Type: chain.kind, Hooknum: chain.hook, Priority: chain.priority})
 		for _, r := range chain.rules {
-			if r == nil { // without a share
+			if r == nil { // without a bound
 				continue
 			}
 			c.AddRule(&nftables.Rule{Table: &f.Table, Chain: ch, Exprs: r})

@@ -109,7 +109,7 @@ const IDBytes = 4
 
 // New returns the network of the Backend with an id. subnet holds the addresses
 // of the containers; if it is not valid, a free one is chosen. share is how many
-// connections a container may begin. An error says why this host has no
+// connections a container may begin; 0 means an eighth of what the host tracks. An error says why this host has no
 // network for containers, and what to do.
 func New(id string, subnet netip.Prefix, share uint32) (_ *Network, err error) {
 	n := &Network{prefix: "dg" + id, subnet: subnet.Masked(), taken: make(map[uint32]bool)}
@@ -129,16 +129,15 @@ func New(id string, subnet netip.Prefix, share uint32) (_ *Network, err error) {
 	if err := removeDevices(n.prefix); err != nil {
 		return nil, fmt.Errorf("devices of an earlier daemon cannot be removed: %w", err)
 	}
-	n.firewall, err = newFirewall(id, n.prefix, n.subnet, share)
+	n.unbounded = unreadable()
+	_, most := tracked()
+	n.firewall, err = newFirewall(id, n.prefix, n.subnet, boundsOf(most, share))
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) { // a kernel that counts no connections
-		n.unbounded = "the kernel counts no connections (" + err.Error() + "); load the module nft_connlimit"
-		n.firewall, err = newFirewall(id, n.prefix, n.subnet, 0)
+		n.unbounded = "the kernel counts no connections (" + err.Error() + "); load the modules nft_connlimit and nft_limit"
+		n.firewall, err = newFirewall(id, n.prefix, n.subnet, bounds{})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("nftables cannot be used: %w; load the kernel module: modprobe nf_tables, or embed the backend with Options.HostNetwork", err)
-	}
-	if n.unbounded == "" {
-		n.unbounded = unreadable()
 	}
 	return n, nil
 }

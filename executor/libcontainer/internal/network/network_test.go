@@ -33,7 +33,7 @@ func testID() string { return fmt.Sprintf("%08x", os.Getpid()) }
 func newNetwork(t *testing.T) *Network {
 	t.Helper()
 	testenv.Root(t)
-	n, err := New(testID(), netip.Prefix{}, DefaultShare())
+	n, err := New(testID(), netip.Prefix{}, 0)
 	if err != nil {
 		testenv.Missing(t, "a network for containers", err.Error())
 	}
@@ -238,6 +238,67 @@ func TestWhoHasBegunMostOfACrowdedTableOfConnectionsIsRefusedMore(t *testing.T) 
 			if refused := errors.Is(is.err, unix.EHOSTUNREACH); refused != is.refused || !refused && is.err != nil {
 				t.Errorf("when %s, %s: %v", test.name, name, is.err)
 			}
+		}
+	}
+}
+
+func TestContainersBeginConnectionsAtABoundedPaceAndTheHostDoesNot(t *testing.T) {
+	full(t, 0, 80) // so ten a second
+	n := newNetwork(t)
+	l, connect := linkTo(t, n)
+	to := listen(t, l)
+	if err := connect(to); err != nil { // it waits until the kernel has connected the devices
+		t.Fatal(err)
+	}
+	var clients []int
+	if err := InNamespace(l.wire.ns, func() error {
+		for range 100 {
+			client, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+			if err != nil {
+				return err
+			}
+			t.Cleanup(func() { unix.Close(client) })
+			if err := unix.Connect(client, &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}); err != nil && err != unix.EINPROGRESS {
+				return err
+			}
+			clients = append(clients, client)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(300 * time.Millisecond) // they try again after a second
+	begun := 0
+	for _, client := range clients {
+		if _, err := unix.Getpeername(client); err == nil {
+			begun++
+		}
+	}
+	if begun < 4 || begun > 50 { // more if this machine is slow
+		t.Errorf("of 100 at once, they have begun %d, want about 4", begun)
+	}
+	for range 20 {
+		c, err := net.Dial("tcp", to.String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Close()
+	}
+}
+
+func TestTheBoundsOfConnectionsFollowTheTable(t *testing.T) {
+	for _, test := range []struct {
+		most  uint64
+		share uint32
+		want  bounds
+	}{
+		{800, 0, bounds{100, 100}},
+		{800, 7, bounds{7, 100}},
+		{0, 0, bounds{32768, 0}}, // nobody knows
+		{7, 0, bounds{1, 0}},
+	} {
+		if got := boundsOf(test.most, test.share); got != test.want {
+			t.Errorf("of %d with %d they are %v, want %v", test.most, test.share, got, test.want)
 		}
 	}
 }
