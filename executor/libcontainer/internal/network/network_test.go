@@ -32,8 +32,14 @@ func testID() string { return fmt.Sprintf("%08x", os.Getpid()) }
 // newNetwork makes a network, which is gone at the end of the test.
 func newNetwork(t *testing.T) *Network {
 	t.Helper()
+	return newNetworkWith(t, 0)
+}
+
+// newNetworkWith makes one with this share of connections.
+func newNetworkWith(t *testing.T, share uint32) *Network {
+	t.Helper()
 	testenv.Root(t)
-	n, err := New(testID(), netip.Prefix{}, 0)
+	n, err := New(testID(), netip.Prefix{}, share)
 	if err != nil {
 		testenv.Missing(t, "a network for containers", err.Error())
 	}
@@ -244,7 +250,7 @@ func TestWhoHasBegunMostOfACrowdedTableOfConnectionsIsRefusedMore(t *testing.T) 
 
 func TestContainersBeginConnectionsAtABoundedPaceAndTheHostDoesNot(t *testing.T) {
 	full(t, 0, 80) // so ten a second
-	n := newNetwork(t)
+	n := newNetworkWith(t, 1000)
 	l, connect := linkTo(t, n)
 	to := listen(t, l)
 	if err := connect(to); err != nil { // it waits until the kernel has connected the devices
