@@ -29,8 +29,8 @@ type Options struct {
 	// MaxConnections is how many connections that one container has begun the
 	// kernel may track at once; 0 means an eighth of
 	// net.netfilter.nf_conntrack_max. More are refused. Closed connections do not count.
-	// They do once the kernel's table is half full: then containers that have begun
-	// most of those in it may begin none, so that others still can.
+	// Apart from that, once the kernel's table is half full, containers that have begun
+	// most of what is in it may begin no more until they have less.
 	MaxConnections uint32
 	// ImageDirs are the directories below which images may lie that a container
 	// names by their path ("dir:", "tar:" and "oci:"). Without them no such

@@ -5,7 +5,6 @@ package network
 import (
 	"cmp"
 	"encoding/binary"
-	"errors"
 	"math"
 	"net/netip"
 	"os"
@@ -14,33 +13,32 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 )
 
 // The kernel tracks the connections of all containers in one table, for the
 // whole host, and once it is full, nobody gets a new one. So the firewall gives
-// each container a share of those that it begins. Shares add up, and the kernel
-// goes on to track a connection for minutes after its end, when it does not
-// count towards a share. So [Network.Watch] reads the table when it is crowded,
-// and the firewall then refuses new connections to the containers that have
-// begun most of those in it. All containers together begin them at a bounded
-// pace, so that there is time for that.
+// each container a share of those that it begins. But shares add up, and the
+// kernel tracks a connection for minutes after its end, without counting it for
+// the share. So [Network.Watch] reads the table when it is crowded, and the
+// firewall then refuses new connections to the containers that have begun most
+// of those in it. Each begins them at a bounded pace, so that there is time for
+// that.
 
-// bounds are those that the firewall keeps by itself; 0 is none.
+// bounds are those that the firewall keeps by itself, for each container; 0 is none.
 type bounds struct {
-	share uint32 // connections that one container may have begun and have open
-	pace  uint32 // connections that all together may begin in a second, half of them at once
+	share uint32 // connections that it may have begun and have open
+	pace  uint32 // connections that it may begin in a second, and as many at once before
 }
 
-// boundsOf returns them for a table of most connections. share is the default if it is 0:
-// an eighth.
+// boundsOf returns them for a table of most connections. A share of 0 means the default, an
+// eighth of the table.
 func boundsOf(most uint64, share uint32) bounds {
-	const part, usual = 8, 1 << 18
-	b := bounds{share: share, pace: uint32(most / part)}
+	const shares, paces, usual = 8, 64, 1 << 18
+	b := bounds{share: share, pace: uint32(most / paces)}
 	if share == 0 {
-		b.share = uint32(max(1, cmp.Or(most, usual)/part))
+		b.share = uint32(max(1, cmp.Or(most, usual)/shares))
 	}
 	return b
 }
@@ -70,11 +68,11 @@ const (
 	grown        = 1. / 16
 	longestPause = 15 * time.Second
 
-	// Containers together may have begun as many connections as fill this part of it.
+	// The part of it that containers together may fill.
 	theirs = 5. / 8
-	// They get less of it so that this part is not exceeded by all there are,
+	// With much else in it, their part is what is left of this,
 	usable = 7. / 8
-	// but not less than this.
+	// and at least this.
 	leastTheirs = 1. / 8
 )
 
@@ -121,6 +119,7 @@ func (w *watch) step(n *Network) {
 	case err != nil:
 		pause = longestPause
 	case full >= crowded:
+		now, _ = tracked() // without what was removed
 		w.refuse(n, crowding(counts, float64(now), float64(most)))
 	}
 	w.lowest, w.next = full, time.Now().Add(pause)
@@ -162,6 +161,7 @@ func (n *Network) read() (counts map[netip.Addr]int, err error) {
 	defer remover.Close()
 	used := n.usedAddresses()
 	counts = map[netip.Addr]int{}
+	var sendErr error
 	err = request(nl.IPCTNL_MSG_CT_GET, unix.NLM_F_DUMP).ExecuteIter(unix.NETLINK_NETFILTER, 0, func(message []byte) bool {
 		attributes := message[nl.SizeofNfgenmsg:]
 		from, to := sender(attributes, nl.CTA_TUPLE_ORIG), sender(attributes, nl.CTA_TUPLE_REPLY)
@@ -169,13 +169,15 @@ func (n *Network) read() (counts map[netip.Addr]int, err error) {
 		case n.orphan(from), n.orphan(to):
 			remove := request(nl.IPCTNL_MSG_CT_DELETE, 0)
 			remove.AddRawData(attributes)
-			remover.Send(remove) // it may have gone by itself
-		case n.subnet.Contains(from):
+			if sendErr == nil {
+				sendErr = remover.Send(remove) // it may have gone by itself
+			}
+		case n.container(from):
 			counts[from]++
 		}
 		return true
 	})
-	if err != nil && !errors.Is(err, netlink.ErrDumpInterrupted) { // by a change: some may have been missed
+	if err := cmp.Or(err, sendErr); err != nil {
 		return nil, err
 	}
 	n.clean(used)
@@ -233,6 +235,11 @@ func attribute(attributes []byte, kind uint16) []byte {
 		attributes = attributes[min(len(attributes), (length+unix.NLA_ALIGNTO-1)&^(unix.NLA_ALIGNTO-1)):]
 	}
 	return nil
+}
+
+// container reports whether an address is at a container's end of its wire.
+func (n *Network) container(address netip.Addr) bool {
+	return n.subnet.Contains(address) && address.As4()[3]%2 == 1
 }
 
 // orphan reports whether an address is one of containers, and of none that is there.

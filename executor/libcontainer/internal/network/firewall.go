@@ -24,10 +24,9 @@ import (
 //	mapped   the ports map, by host port, says where a connection goes
 //	post     what leaves the host has the host's address
 //	forward  nobody reaches a container past the mapping; then come containers
-//	         that may not begin connections for now, their shares of connections
-//	         and their egress rules
-//	input    the last three, for what goes to the host itself
-//	*-pace   at last, how fast all containers together begin connections
+//	         that may not begin connections for now, the pace at which the others
+//	         begin them, their shares of connections and their egress rules
+//	input    the last four, for what goes to the host itself
 //
 // Egress rules come after the mapping, which has changed where a packet goes.
 // They judge where the container has sent it, which the connection remembers.
@@ -38,6 +37,7 @@ type firewall struct {
 	prefix  string // of the devices of containers
 	ports   *nftables.Set
 	egress  *nftables.Set
+	paces   *nftables.Set // at which connections are begun, by the container's address
 	shares  *nftables.Set // of the connections that the kernel tracks, by the container's address
 	refused *nftables.Set // addresses of containers that may not begin connections for now
 }
@@ -62,10 +62,6 @@ func newFirewall(id, prefix string, subnet netip.Prefix, bounds bounds) (*firewa
 	return f, nil
 }
 
-// afterFilters is where only such packets come as nobody has filtered out. What is
-// not tracked at the end must not count towards the pace.
-var afterFilters = nftables.ChainPriorityConntrackHelper
-
 // fill adds what does not depend on containers.
 func (f *firewall) fill(c *nftables.Conn, subnet netip.Prefix, bounds bounds) error {
 	target, err := nftables.ConcatSetType(nftables.TypeIPAddr, nftables.TypeInetService)
@@ -76,9 +72,10 @@ func (f *firewall) fill(c *nftables.Conn, subnet netip.Prefix, bounds bounds) er
 	// for the whole process, and not expect two backends that begin at once.
 	f.ports = &nftables.Set{Table: &f.Table, ID: 1, Name: "ports", IsMap: true, KeyType: nftables.TypeInetService, DataType: target}
 	f.egress = &nftables.Set{Table: &f.Table, ID: 2, Name: "egress", IsMap: true, KeyType: nftables.TypeIFName, DataType: nftables.TypeVerdict}
-	f.shares = &nftables.Set{Table: &f.Table, ID: 3, Name: "shares", Dynamic: true, KeyType: nftables.TypeIPAddr, Size: 1 << (32 - subnet.Bits())}
-	f.refused = &nftables.Set{Table: &f.Table, ID: 4, Name: "refused", KeyType: nftables.TypeIPAddr}
-	for _, s := range []*nftables.Set{f.ports, f.egress, f.shares, f.refused} {
+	f.paces = &nftables.Set{Table: &f.Table, ID: 3, Name: "paces", Dynamic: true, KeyType: nftables.TypeIPAddr, Size: 1 << (32 - subnet.Bits())}
+	f.shares = &nftables.Set{Table: &f.Table, ID: 4, Name: "shares", Dynamic: true, KeyType: nftables.TypeIPAddr, Size: 1 << (32 - subnet.Bits())}
+	f.refused = &nftables.Set{Table: &f.Table, ID: 5, Name: "refused", KeyType: nftables.TypeIPAddr}
+	for _, s := range []*nftables.Set{f.ports, f.egress, f.paces, f.shares, f.refused} {
 		if err := c.AddSet(s, nil); err != nil {
 			return err
 		}
@@ -93,22 +90,20 @@ func (f *firewall) fill(c *nftables.Conn, subnet netip.Prefix, bounds bounds) er
 		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: a},
 		&expr.Lookup{SourceRegister: a, DestRegister: 0, IsDestRegSet: true, SetName: f.egress.Name, SetID: f.egress.ID},
 	})
-	refused := rule(ctStatus(confirmed, expr.CmpOpEq), load(expr.PayloadBaseNetworkHeader, offsetSource, 4), exprs{
-		&expr.Lookup{SourceRegister: a, SetName: f.refused.Name, SetID: f.refused.ID},
-	}, reject)
-	var shared, paced exprs
-	if bounds.share > 0 {
-		shared = rule(from, inside, ctState(expr.CtStateBitNEW), load(expr.PayloadBaseNetworkHeader, offsetSource, 4), exprs{
-			&expr.Dynset{SrcRegKey: a, SetName: f.shares.Name, SetID: f.shares.ID, Operation: unix.NFT_DYNSET_OP_UPDATE,
-				Exprs: []expr.Any{&expr.Connlimit{Count: bounds.share, Flags: expr.NFT_CONNLIMIT_F_INV}}},
-		}, reject)
+	begins := rule(from, inside, ctStatus(confirmed, expr.CmpOpEq), load(expr.PayloadBaseNetworkHeader, offsetSource, 4))
+	refused := rule(begins, exprs{&expr.Lookup{SourceRegister: a, SetName: f.refused.Name, SetID: f.refused.ID}}, reject)
+	// bounded counts for each container by itself.
+	bounded := func(by *nftables.Set, count expr.Any) exprs {
+		return exprs{&expr.Dynset{SrcRegKey: a, SetName: by.Name, SetID: by.ID, Operation: unix.NFT_DYNSET_OP_UPDATE, Exprs: []expr.Any{count}}}
 	}
+	var paced, shared exprs
 	if bounds.pace > 0 {
-		pace := &nftables.NamedObj{Table: &f.Table, Name: "pace", Type: nftables.ObjTypeLimit, Obj: &expr.Limit{
-			Type: expr.LimitTypePkts, Unit: expr.LimitTimeSecond, Rate: uint64(bounds.pace), Burst: max(1, bounds.pace/2), Over: true,
-		}}
-		c.AddObj(pace)
-		paced = rule(from, ctStatus(confirmed, expr.CmpOpEq), exprs{&expr.Objref{Type: int(pace.Type), Name: pace.Name}}, drop)
+		paced = rule(begins, bounded(f.paces, &expr.Limit{
+			Type: expr.LimitTypePkts, Unit: expr.LimitTimeSecond, Rate: uint64(bounds.pace), Burst: bounds.pace, Over: true,
+		}), drop)
+	}
+	if bounds.share > 0 {
+		shared = rule(begins, bounded(f.shares, &expr.Connlimit{Count: bounds.share, Flags: expr.NFT_CONNLIMIT_F_INV}), reject)
 	}
 	for _, chain := range []struct {
 		name     string
@@ -132,11 +127,9 @@ func (f *firewall) fill(c *nftables.Conn, subnet netip.Prefix, bounds bounds) er
 			rule(f.device(expr.MetaKeyOIFNAME, expr.CmpOpNeq), inside, masquerade),
 		}},
 		{"forward", nftables.ChainTypeFilter, nftables.ChainHookForward, nftables.ChainPriorityFilter, []exprs{
-			rule(to, ctState(expr.CtStateBitNEW), ctStatus(redirected, expr.CmpOpEq), drop), refused, shared, egress,
+			rule(to, ctState(expr.CtStateBitNEW), ctStatus(redirected, expr.CmpOpEq), drop), refused, paced, shared, egress,
 		}},
-		{"input", nftables.ChainTypeFilter, nftables.ChainHookInput, nftables.ChainPriorityFilter, []exprs{refused, shared, egress}},
-		{"forward-pace", nftables.ChainTypeFilter, nftables.ChainHookForward, afterFilters, []exprs{paced}},
-		{"input-pace", nftables.ChainTypeFilter, nftables.ChainHookInput, afterFilters, []exprs{paced}},
+		{"input", nftables.ChainTypeFilter, nftables.ChainHookInput, nftables.ChainPriorityFilter, []exprs{refused, paced, shared, egress}},
 	} {
 		ch := c.AddChain(&nftables.Chain{Name: chain.name, Table: &f.Table, Type: chain.kind, Hooknum: chain.hook, Priority: chain.priority})
 		for _, r := range chain.rules {

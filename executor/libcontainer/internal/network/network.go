@@ -109,8 +109,9 @@ const IDBytes = 4
 
 // New returns the network of the Backend with an id. subnet holds the addresses
 // of the containers; if it is not valid, a free one is chosen. share is how many
-// connections a container may begin; 0 means an eighth of what the host tracks. An error says why this host has no
-// network for containers, and what to do.
+// connections one container may have begun and have open; 0 means an eighth of
+// what the host tracks. An error says why this host has no network for
+// containers, and what to do.
 func New(id string, subnet netip.Prefix, share uint32) (_ *Network, err error) {
 	n := &Network{prefix: "dg" + id, subnet: subnet.Masked(), taken: make(map[uint32]bool)}
 	if !subnet.IsValid() {
@@ -131,13 +132,21 @@ func New(id string, subnet netip.Prefix, share uint32) (_ *Network, err error) {
 	}
 	n.unbounded = unreadable()
 	_, most := tracked()
-	n.firewall, err = newFirewall(id, n.prefix, n.subnet, boundsOf(most, share))
-	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) { // a kernel that counts no connections
-		n.unbounded = "the kernel counts no connections (" + err.Error() + "); load the modules nft_connlimit and nft_limit"
-		n.firewall, err = newFirewall(id, n.prefix, n.subnet, bounds{})
+	all := boundsOf(most, share)
+	n.firewall, err = newFirewall(id, n.prefix, n.subnet, all)
+	for _, lesser := range []bounds{{share: all.share}, {}} {
+		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EOPNOTSUPP) {
+			n.unbounded = "the kernel does not bound connections (" + err.Error() + "); load the modules nft_connlimit and nft_limit"
+			n.firewall, err = newFirewall(id, n.prefix, n.subnet, lesser)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("nftables cannot be used: %w; load the kernel module: modprobe nf_tables, or embed the backend with Options.HostNetwork", err)
+	}
+	if n.unbounded == "" {
+		if _, err := n.read(); err != nil { // which removes what the containers of an earlier daemon have left
+			n.unbounded = "the connections that the kernel tracks cannot be read: " + err.Error()
+		}
 	}
 	return n, nil
 }
@@ -263,8 +272,13 @@ func (n *Network) usedAddresses() (used []uint32) {
 	return used
 }
 
-// manyUsed reports whether there are so many of them that Make may soon have no others.
-func (n *Network) manyUsed() bool { return uint32(len(n.usedAddresses())) > n.pairs()/4 }
+// manyUsed reports whether there are at least as many of them as of others that are free.
+func (n *Network) manyUsed() bool {
+	used := uint32(len(n.usedAddresses()))
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return used > 0 && used >= n.pairs()-uint32(len(n.taken))
+}
 
 // clean says that no connections are left of these pairs, unless they are taken again.
 func (n *Network) clean(used []uint32) {
