@@ -3,6 +3,7 @@ package executor
 import (
 	"fmt"
 	"iter"
+	"strings"
 	"time"
 )
 
@@ -276,10 +277,15 @@ func (a Action) walk(v *Validator, depth int, visit func(*Validator, int, Action
 	return true
 }
 
-// Validate checks the process: a path, a user, an environment.
+// Validate checks the process: a path, arguments, a user, an environment.
 func (a RunAction) Validate(v *Validator) {
 	v.required("path", a.Path)
-	v.listLength("args", len(a.Args))
+	v.Check(!strings.Contains(a.Path, "\x00"), "path", a.Path, "without NUL")
+	if v.listLength("args", len(a.Args)) {
+		for i, arg := range a.Args {
+			v.Check(!strings.Contains(arg, "\x00"), fmt.Sprintf("args[%d]", i), arg, "without NUL")
+		}
+	}
 	validateEnv(v, "env", a.Env)
 	v.required("user", a.User)
 }

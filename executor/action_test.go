@@ -33,6 +33,8 @@ func TestAnInvalidActionIsRefusedWithItsPath(t *testing.T) {
 			[]string{"run.path: want a text that is not empty", "run.user: want a text that is not empty"}},
 		{"a run with a bad environment", A{Run: &executor.RunAction{Path: "a", User: "b", Env: []executor.EnvVar{{Name: "A"}, {Name: " "}}}},
 			[]string{"run.env[1].name:  : want a name that is not blank, without = and NUL"}},
+		{"a run with NUL", A{Run: &executor.RunAction{Path: "a\x00b", User: "b", Args: []string{"", "c\x00"}}},
+			[]string{"run.path: a\x00b: want without NUL", "run.args[1]: c\x00: want without NUL"}},
 		{"a run with too many arguments", A{Run: &executor.RunAction{Path: "a", User: "b", Args: make([]string, executor.MaxListLength+1)}},
 			[]string{"run.args: 10001: want at most 10000 elements"}},
 		{"a download of nothing", A{Download: &executor.DownloadAction{Checksum: executor.Checksum{Algorithm: "md5"}}},

@@ -16,14 +16,14 @@ type CheckDefinition struct {
 	LogSource       string  `json:"log_source,omitempty"`
 }
 
-// Validate checks every check.
+// Validate checks every check. There may be MaxChecks of each kind.
 func (d CheckDefinition) Validate(v *Validator) {
 	validateChecks(v, "checks", d.Checks)
 	validateChecks(v, "readiness_checks", d.ReadinessChecks)
 }
 
 func validateChecks(v *Validator, field string, checks []Check) {
-	if !v.listLength(field, len(checks)) {
+	if !v.lengthAtMost(field, len(checks), MaxChecks) {
 		return
 	}
 	for i, c := range checks {

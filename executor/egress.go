@@ -105,6 +105,18 @@ func (r EgressRule) Validate(v *Validator) {
 	v.listLength("annotations", len(r.Annotations))
 }
 
+// egressMatches counts what rules match: see MaxEgressMatches.
+func egressMatches(rules []EgressRule) (matches int) {
+	for _, r := range rules {
+		ranges := 0
+		for _, entry := range r.Destinations {
+			ranges += 1 + strings.Count(entry, ",")
+		}
+		matches += ranges * max(1, len(r.Ports))
+	}
+	return matches
+}
+
 // An AddrRange holds the addresses from From to To, both included and of one
 // family.
 type AddrRange struct {

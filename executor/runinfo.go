@@ -105,13 +105,13 @@ func (r RunInfo) Validate(v *Validator) {
 		r.Check.Validate(v.In("check"))
 	}
 	v.milliseconds("start_timeout_ms", r.StartTimeoutMs, 0)
-	if v.listLength("sidecars", len(r.Sidecars)) {
+	if v.lengthAtMost("sidecars", len(r.Sidecars), MaxSidecars) {
 		for i, s := range r.Sidecars {
 			s.Validate(v.At("sidecars", i))
 		}
 	}
 	v.Check(r.CPUWeight <= MaxCPUWeight, "cpu_weight", r.CPUWeight, fmt.Sprintf("at most %d", MaxCPUWeight))
-	if v.listLength("ports", len(r.Ports)) {
+	if v.lengthAtMost("ports", len(r.Ports), MaxPorts) {
 		for i, port := range r.Ports {
 			v.port(fmt.Sprintf("ports[%d]", i), port)
 		}
@@ -120,6 +120,9 @@ func (r RunInfo) Validate(v *Validator) {
 		for i, rule := range r.EgressRules {
 			rule.Validate(v.At("egress_rules", i))
 		}
+		matches := egressMatches(r.EgressRules)
+		v.Check(matches <= MaxEgressMatches, "egress_rules", matches, fmt.Sprintf(
+			"at most %d ranges of addresses, counted once for each port of a rule (a port_range counts once)", MaxEgressMatches))
 	}
 	if v.listLength("cached_dependencies", len(r.CachedDependencies)) {
 		for i, d := range r.CachedDependencies {

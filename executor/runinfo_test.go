@@ -2,6 +2,7 @@ package executor_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -49,7 +50,6 @@ func TestAnInvalidRunInfoIsRefusedWithItsPath(t *testing.T) {
 		{"a negative start timeout", func(r *R) { r.StartTimeoutMs = -1 }, []string{"start_timeout_ms: -1: want 0 to 9223372036854 milliseconds"}},
 		{"a CPU weight above the whole", func(r *R) { r.CPUWeight = 101 }, []string{"cpu_weight: 101: want at most 100"}},
 		{"port 0", func(r *R) { r.Ports[1] = 0 }, []string{"ports[1]: 0: want 1 to 65535"}},
-		{"too many ports", func(r *R) { r.Ports = make([]uint16, long) }, list("ports")},
 		{"several mistakes, in the order of the fields", func(r *R) { r.CPUWeight, r.RootFS, r.StartTimeoutMs = 200, "", -5 },
 			[]string{"root_fs: want a URL with a scheme", "start_timeout_ms: -5: want 0 to 9223372036854 milliseconds", "cpu_weight: 200: want at most 100"}},
 
@@ -64,14 +64,24 @@ func TestAnInvalidRunInfoIsRefusedWithItsPath(t *testing.T) {
 		{"a TCP check with negative times", func(r *R) { c := r.Check.Checks[0].TCP; c.ConnectTimeoutMs, c.IntervalMs = -1, -2 },
 			[]string{"check.checks[0].tcp.connect_timeout_ms: -1: want 0 to 9223372036854 milliseconds",
 				"check.checks[0].tcp.interval_ms: -2: want 0 to 9223372036854 milliseconds"}},
-		{"too many checks", func(r *R) { r.Check.Checks = make([]executor.Check, long) }, list("check.checks")},
+		{"too many checks", func(r *R) { r.Check.Checks = make([]executor.Check, 51) }, []string{"check.checks: 51: want at most 50 elements"}},
 
 		{"a sidecar without action", func(r *R) { r.Sidecars[0] = executor.Sidecar{} }, []string{"sidecars[0].action: []: " + none}},
 		{"a sidecar of negative size", func(r *R) { r.Sidecars[0].MemoryMB, r.Sidecars[0].DiskMB = -1, -2 },
 			[]string{"sidecars[0].memory_mb: -1: want at least 0", "sidecars[0].disk_mb: -2: want at least 0"}},
-		{"too many sidecars", func(r *R) { r.Sidecars = make([]executor.Sidecar, long) }, list("sidecars")},
+		{"too many sidecars", func(r *R) { r.Sidecars = make([]executor.Sidecar, 51) }, []string{"sidecars: 51: want at most 50 elements"}},
 
 		{"an invalid egress rule", func(r *R) { r.EgressRules[1].PortRange = nil }, []string{"egress_rules[1].ports: want exactly one of ports and port_range for udp"}},
+		{"too many addresses and ports", func(r *R) {
+			r.EgressRules = []executor.EgressRule{
+				{Protocol: "tcp", Destinations: []string{"10.0.0.1,10.0.0.2", "10.1.0.0/16"}, Ports: make([]uint16, 600)},
+				{Protocol: "udp", Destinations: slices.Repeat([]string{"10.0.0.1"}, 201), PortRange: &executor.PortRange{Start: 1, End: 65535}},
+			}
+			for i := range r.EgressRules[0].Ports {
+				r.EgressRules[0].Ports[i] = uint16(i + 1)
+			}
+		}, []string{"egress_rules: 2001: want at most 2000 ranges of addresses, counted once for each port of a rule (a port_range counts once)"}},
+		{"too many ports", func(r *R) { r.Ports = make([]uint16, 101) }, []string{"ports: 101: want at most 100 elements"}},
 		{"too many egress rules", func(r *R) { r.EgressRules = make([]executor.EgressRule, long) }, list("egress_rules")},
 
 		{"a dependency from nowhere", func(r *R) { r.CachedDependencies[0].From, r.CachedDependencies[0].To = "", "" },

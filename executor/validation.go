@@ -18,6 +18,16 @@ const (
 	// MaxListLength is the most elements that any list or map of a record in
 	// this package may have.
 	MaxListLength = 10_000
+	// MaxChecks, MaxSidecars and MaxPorts are the most of each for one container:
+	// checks and readiness checks (each), sidecars, and ports. A cell works for all
+	// containers with the same processors and the same range of ports.
+	MaxChecks   = 50
+	MaxSidecars = 50
+	MaxPorts    = 100
+	// MaxEgressMatches is the most that the egress rules of one container may
+	// match, each a range of addresses with a port or a range of ports: so many
+	// rules the kernel has to keep and to look at.
+	MaxEgressMatches = 2000
 	// MaxFieldErrors is the most fields that a ValidationError lists.
 	MaxFieldErrors = 100
 )
@@ -201,10 +211,15 @@ func (v *Validator) atLeastOne(field string, n int) {
 // reports whether it has, so that the caller spends no time on one that is
 // refused anyway.
 func (v *Validator) listLength(field string, n int) bool {
-	if n <= MaxListLength {
+	return v.lengthAtMost(field, n, MaxListLength)
+}
+
+// lengthAtMost is listLength for lists that have fewer elements.
+func (v *Validator) lengthAtMost(field string, n, most int) bool {
+	if n <= most {
 		return true
 	}
-	v.Check(false, field, n, fmt.Sprintf("at most %d elements", MaxListLength))
+	v.Check(false, field, n, fmt.Sprintf("at most %d elements", most))
 	return false
 }
 

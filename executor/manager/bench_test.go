@@ -77,13 +77,13 @@ func startAndDelete(b *testing.B, m *manager.Manager, guid string) {
 
 // The stop of a container whose checks wait for places, among others that do the same.
 func BenchmarkStopAmongManyChecks(b *testing.B) {
-	const containers, checks = 3, 5000
+	const containers = 300
 	for b.Loop() {
 		b.StopTimer()
 		now := epoch
 		clock := func() time.Time { return now }
 		m, err := manager.New(context.Background(), manager.Options{
-			Backend: scripted.New(scripted.Options{Now: clock}), Now: clock, Capacity: manager.Capacity{MemoryMB: 1, DiskMB: 1},
+			Backend: scripted.New(scripted.Options{Now: clock}), Now: clock, Capacity: manager.Capacity{MemoryMB: 1, DiskMB: 1, Containers: containers},
 			Delay: func(j manager.Job) time.Duration {
 				if j.Kind == manager.JobProbe {
 					return time.Second
@@ -97,7 +97,7 @@ func BenchmarkStopAmongManyChecks(b *testing.B) {
 			guid := fmt.Sprint("c", i)
 			m.Reserve(manager.Reservation{GUID: guid})
 			if err := m.Initialize(guid, with(work(do("wait forever")), func(w *manager.Work) {
-				w.Check, w.Ports = &executor.CheckDefinition{Checks: slices.Repeat([]executor.Check{{TCP: &executor.TCPCheck{Port: 8080}}}, checks)}, []uint16{8080}
+				w.Check, w.Ports = &executor.CheckDefinition{Checks: slices.Repeat([]executor.Check{{TCP: &executor.TCPCheck{Port: 8080}}}, executor.MaxChecks)}, []uint16{8080}
 			})); err != nil {
 				b.Fatal(err)
 			}

@@ -326,7 +326,11 @@ func (m *Manager) take(delays bool) *job {
 			}
 		}
 		if j.placed && (j.cancelled || !j.due.After(now)) {
-			m.loop.jobs = append(m.loop.jobs[:i], m.loop.jobs[i+1:]...)
+			if i == 0 { // as for each of thousands that are cancelled at once
+				m.loop.jobs[0], m.loop.jobs = nil, m.loop.jobs[1:]
+			} else {
+				m.loop.jobs = slices.Delete(m.loop.jobs, i, i+1)
+			}
 			return j
 		}
 	}

@@ -177,11 +177,11 @@ func TestManyChecksBeginAtABoundedRate(t *testing.T) {
 			})
 			check := executor.Check{TCP: &executor.TCPCheck{Port: 8080, IntervalMs: 1}}
 			c.launch("c", with(work(test.action), func(w *manager.Work) {
-				list := slices.Repeat([]executor.Check{check}, 300)
+				list := slices.Repeat([]executor.Check{check}, executor.MaxChecks)
 				w.Ports, w.Check = []uint16{8080}, &executor.CheckDefinition{Checks: list, ReadinessChecks: list}
 			}))
 			c.advance(seconds * time.Second)
-			if most := 600 + 100 + 50*seconds; probes < 100 || probes > most { // the first of each, a burst, and the rate
+			if most := 2*executor.MaxChecks + 100 + 50*seconds; probes < 100 || probes > most { // the first of each, a burst, and the rate
 				t.Errorf("%d probes in %d s, want at most %d", probes, seconds, most)
 			}
 			if got, _ := c.Get("c"); (got.State == executor.Running) != test.healthy {

@@ -43,15 +43,21 @@ type Range struct {
 	rest        time.Duration
 
 	mu      sync.Mutex
-	held    map[string][]io.Closer // by guid
-	resting []*resting             // the one that has rested longest first
-	next    uint16                 // where the search goes on
+	held    map[string][]held // by guid
+	resting []*resting        // the one that has rested longest first
+	next    uint16            // where the search goes on
 	closed  bool
+}
+
+// A held port is claimed.
+type held struct {
+	claim io.Closer
+	port  uint16
 }
 
 // A resting port is still claimed, but no container has it.
 type resting struct {
-	claim io.Closer
+	held
 	timer *time.Timer
 }
 
@@ -66,7 +72,7 @@ func NewRange(first, last uint16) *Range {
 	if last > first {
 		next += uint16(rand.IntN(int(last-first) + 1))
 	}
-	return &Range{first: first, last: last, rest: Rest, next: next, held: make(map[string][]io.Closer)}
+	return &Range{first: first, last: last, rest: Rest, next: next, held: make(map[string][]held)}
 }
 
 // Map gives a port of the host to each of a container's ports. With occupy, nobody
@@ -75,35 +81,50 @@ func NewRange(first, last uint16) *Range {
 // Release, which the caller must also call after an error. The error is
 // executor.ErrNoPort.
 func (r *Range) Map(guid string, ports []uint16, occupy bool) ([]executor.PortMapping, error) {
+	if len(ports) == 0 {
+		return nil, nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	noPort := &executor.BackendError{Kind: executor.ErrNoPort, GUID: guid,
+		Detail: fmt.Sprintf("all ports from %d to %d are in use, or were until a moment ago; widen the range", r.first, r.last)}
+	if len(ports) > r.size() {
+		return nil, noPort
+	}
 	var mappings []executor.PortMapping
+	take := r.search
 	for _, port := range ports {
-		host, ok := r.take(guid, occupy)
+		host, ok := take(guid, occupy)
+		if !ok { // and so for the rest of them
+			take = r.wakeOne
+			host, ok = take(guid, occupy)
+		}
 		if !ok {
-			return nil, &executor.BackendError{Kind: executor.ErrNoPort, GUID: guid,
-				Detail: fmt.Sprintf("all ports from %d to %d are in use, or were until a moment ago; widen the range", r.first, r.last)}
+			return nil, noPort
 		}
 		mappings = append(mappings, executor.PortMapping{ContainerPort: port, HostPort: host})
 	}
 	return mappings, nil
 }
 
-func (r *Range) take(guid string, occupy bool) (uint16, bool) {
-	for {
-		if port, ok := r.search(guid, occupy); ok {
-			return port, true
+func (r *Range) size() int { return int(r.last) - int(r.first) + 1 }
+
+// wakeOne takes the port that has rested longest, if nobody else listens on it.
+func (r *Range) wakeOne(guid string, occupy bool) (uint16, bool) {
+	for !r.closed && len(r.resting) > 0 {
+		p := r.resting[0]
+		r.wake(p)
+		if c := claim(p.port, occupy); c != nil {
+			r.held[guid] = append(r.held[guid], held{c, p.port})
+			return p.port, true
 		}
-		if len(r.resting) == 0 {
-			return 0, false
-		}
-		r.wake(r.resting[0])
 	}
+	return 0, false
 }
 
 // search takes the next port that nobody has.
 func (r *Range) search(guid string, occupy bool) (uint16, bool) {
-	for range int(r.last) - int(r.first) + 1 {
+	for range r.size() {
 		port := r.next
 		if r.next++; r.next > r.last || r.next < r.first {
 			r.next = r.first
@@ -113,7 +134,7 @@ func (r *Range) search(guid string, occupy bool) (uint16, bool) {
 		}
 		// A port of this Range is claimed, too, and so left out.
 		if c := claim(port, occupy); c != nil {
-			r.held[guid] = append(r.held[guid], c)
+			r.held[guid] = append(r.held[guid], held{c, port})
 			return port, true
 		}
 	}
@@ -125,11 +146,11 @@ func (r *Range) search(guid string, occupy bool) (uint16, bool) {
 func (r *Range) Release(guid string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, claim := range r.held[guid] {
+	for _, h := range r.held[guid] {
 		if len(r.resting) >= maxResting {
 			r.wake(r.resting[0])
 		}
-		p := &resting{claim: claim}
+		p := &resting{held: h}
 		p.timer = time.AfterFunc(r.rest, func() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -159,9 +180,9 @@ func (r *Range) Close() {
 	for len(r.resting) > 0 {
 		r.wake(r.resting[0])
 	}
-	for guid, claims := range r.held {
-		for _, c := range claims {
-			c.Close()
+	for guid, all := range r.held {
+		for _, h := range all {
+			h.claim.Close()
 		}
 		delete(r.held, guid)
 	}
@@ -172,8 +193,8 @@ func (r *Range) Held() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := 0
-	for _, claims := range r.held {
-		n += len(claims)
+	for _, all := range r.held {
+		n += len(all)
 	}
 	return n
 }

@@ -235,12 +235,39 @@ func TestADaemonDoesNotBeginWithThePortsOfTheOneBefore(t *testing.T) {
 	}
 }
 
+func TestPortsThatRestAreWokenWithoutASearchForEach(t *testing.T) {
+	first, last := freeRange(t, 3)
+	r := NewRange(first, last)
+	defer r.Close()
+	if _, err := r.Map("many", make([]uint16, 4), true); !errors.Is(err, executor.ErrNoPort) || r.Held() != 0 {
+		t.Errorf("four of three ports: %v, and %d are held", err, r.Held())
+	}
+	before, err := r.Map("a", []uint16{1, 2, 3}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Release("a")
+	next := r.next
+	after, err := r.Map("b", []uint16{1, 2}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range after {
+		if m.HostPort != before[i].HostPort {
+			t.Errorf("port %d is %d, want %d, which has rested longest", i, m.HostPort, before[i].HostPort)
+		}
+	}
+	if len(r.resting) != 1 || r.next != next { // one search of the whole range ends where it began
+		t.Errorf("%d ports rest, and the search went from %d to %d", len(r.resting), next, r.next)
+	}
+}
+
 func TestTheNumberOfPortsThatRestIsBounded(t *testing.T) {
 	r := NewRange(1, 1)
 	closed := 0
 	for i := range maxResting + 10 {
 		guid := fmt.Sprint(i)
-		r.held[guid] = []io.Closer{closing(func() { closed++ })}
+		r.held[guid] = []held{{claim: closing(func() { closed++ })}}
 		r.Release(guid)
 	}
 	if len(r.resting) != maxResting || closed != 10 {

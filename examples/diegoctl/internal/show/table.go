@@ -125,10 +125,11 @@ func wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
-// Printable is s without the control characters that could move the cursor.
+// Printable is s without the characters that could move the cursor, or show text in
+// another order.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == utf8.RuneError {
+		if unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp) || r == utf8.RuneError {
 			return ' '
 		}
 		return r
