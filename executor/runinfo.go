@@ -109,6 +109,7 @@ func (r RunInfo) Validate(v *Validator) {
 		for i, s := range r.Sidecars {
 			s.Validate(v.At("sidecars", i))
 		}
+		v.Check(sidecarActions(r.Sidecars) <= MaxActionNodes, "sidecars", "", fmt.Sprintf("at most %d actions in all of them together", MaxActionNodes))
 	}
 	v.Check(r.CPUWeight <= MaxCPUWeight, "cpu_weight", r.CPUWeight, fmt.Sprintf("at most %d", MaxCPUWeight))
 	if v.lengthAtMost("ports", len(r.Ports), MaxPorts) {
@@ -151,6 +152,18 @@ func (r RunInfo) Validate(v *Validator) {
 	if r.LogRateLimit != nil {
 		r.LogRateLimit.Validate(v.In("log_rate_limit"))
 	}
+}
+
+// sidecarActions counts the actions of all sidecars, up to one above the limit.
+func sidecarActions(sidecars []Sidecar) (count int) {
+	for _, s := range sidecars {
+		for range s.Action.All() {
+			if count++; count > MaxActionNodes {
+				return count
+			}
+		}
+	}
+	return count
 }
 
 // StartTimeout returns StartTimeoutMs as a duration; 0 means no bound.

@@ -69,6 +69,10 @@ func TestAnInvalidRunInfoIsRefusedWithItsPath(t *testing.T) {
 		{"a sidecar without action", func(r *R) { r.Sidecars[0] = executor.Sidecar{} }, []string{"sidecars[0].action: []: " + none}},
 		{"a sidecar of negative size", func(r *R) { r.Sidecars[0].MemoryMB, r.Sidecars[0].DiskMB = -1, -2 },
 			[]string{"sidecars[0].memory_mb: -1: want at least 0", "sidecars[0].disk_mb: -2: want at least 0"}},
+		{"too many actions in sidecars", func(r *R) {
+			tree := executor.Action{Parallel: &executor.ParallelAction{Actions: slices.Repeat([]executor.Action{run("/bin/app")}, 24)}}
+			r.Sidecars = slices.Repeat([]executor.Sidecar{{Action: tree}}, 41)
+		}, []string{"sidecars: want at most 1000 actions in all of them together"}},
 		{"too many sidecars", func(r *R) { r.Sidecars = make([]executor.Sidecar, 51) }, []string{"sidecars: 51: want at most 50 elements"}},
 
 		{"an invalid egress rule", func(r *R) { r.EgressRules[1].PortRange = nil }, []string{"egress_rules[1].ports: want exactly one of ports and port_range for udp"}},

@@ -113,6 +113,51 @@ func BenchmarkStopAmongManyChecks(b *testing.B) {
 	}
 }
 
+// The end of containers that have hundreds of thousands of processes to start, behind
+// another one that has some.
+func BenchmarkStopOfManyParallelActions(b *testing.B) {
+	const containers, parts = 100, 990
+	for b.Loop() {
+		b.StopTimer()
+		now := epoch
+		clock := func() time.Time { return now }
+		m, err := manager.New(context.Background(), manager.Options{
+			Backend: scripted.New(scripted.Options{Now: clock}), Now: clock, Capacity: manager.Capacity{MemoryMB: 1, DiskMB: 1, Containers: containers + 1},
+			Delay: func(j manager.Job) time.Duration {
+				if j.Kind == manager.JobStart {
+					return time.Hour
+				}
+				return 0
+			}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		for i := range containers + 1 {
+			guid, n := fmt.Sprint("c", i), parts
+			if i == 0 {
+				n = 100
+			}
+			m.Reserve(manager.Reservation{GUID: guid})
+			if err := m.Initialize(guid, work(parallel(slices.Repeat([]executor.Action{do("wait forever")}, n)...))); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for end := now.Add(500 * time.Millisecond); now.Before(end); {
+			m.Tick(context.Background())
+			next, known := m.Next()
+			if !known {
+				break
+			}
+			now = next
+		}
+		b.StartTimer()
+		for i := range containers {
+			m.Delete(fmt.Sprint("c", i+1))
+		}
+		m.Tick(context.Background())
+	}
+}
+
 // What a cell costs that has nothing to do but to probe.
 func BenchmarkIdleMinute(b *testing.B) {
 	for _, containers := range []int{50, 250} {
