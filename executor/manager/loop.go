@@ -76,7 +76,7 @@ type job struct {
 
 // stop cancels a job. Its outcome comes all the same.
 func (j *job) stop(m *Manager) {
-	j.cancelled, m.loop.stopped = true, true
+	j.cancelled = true
 	if j.cancel != nil {
 		j.cancel()
 	}
@@ -150,8 +150,6 @@ type loop struct {
 	timers   timers
 	sequence int64
 	jobs     []*job        // in the order in which they came, but see letOthersPass
-	stopped  bool          // some of them may be cancelled
-	over     []*job        // those that were, which need no place
 	running  [pools][]*job // those with a place, the first one longest
 	late     [pools]int    // how many go on without
 	shares   map[share]int // how many of both one sharer has
@@ -309,62 +307,34 @@ func letOthersPass(j *job, line []*job) {
 }
 
 // take removes and returns the first job that may be carried out now, or nil.
-// Cancelled jobs come before all others: they end at once.
+// A cancelled job needs no place: it ends at once.
 func (m *Manager) take(delays bool) *job {
 	now := m.options.Now()
 	m.relieve(now)
-	if m.loop.stopped {
-		m.setOverApart()
-	}
-	if len(m.loop.over) > 0 {
-		j := m.loop.over[0]
-		m.loop.over[0], m.loop.over = nil, m.loop.over[1:]
-		if !j.placed {
-			m.place(j, now)
-		}
-		return j
-	}
-	full := share{pool: pools} // has no room, like the next thousands perhaps
 	for i, j := range m.loop.jobs {
-		if !j.placed {
-			its := share{j.pool, j.sharer}
-			if its == full || !m.room(j) {
-				full, j.waited = its, true
-				continue
-			}
-			if j.waited {
+		if !j.placed && !j.cancelled && !m.room(j) {
+			j.waited = true
+		} else if !j.placed {
+			if j.waited && !j.cancelled {
 				letOthersPass(j, m.loop.jobs[i+1:])
 			}
-			m.place(j, now)
+			j.placed, j.since = true, now
+			m.loop.running[j.pool] = append(m.loop.running[j.pool], j)
+			m.loop.shares[share{j.pool, j.sharer}]++
 			if delays && m.options.Delay != nil {
 				j.due = now.Add(m.options.Delay(j.Job))
 			}
 		}
-		if !j.due.After(now) {
-			m.loop.jobs = slices.Delete(m.loop.jobs, i, i+1)
+		if j.placed && (j.cancelled || !j.due.After(now)) {
+			if i == 0 { // as for each of thousands that are cancelled at once
+				m.loop.jobs[0], m.loop.jobs = nil, m.loop.jobs[1:]
+			} else {
+				m.loop.jobs = slices.Delete(m.loop.jobs, i, i+1)
+			}
 			return j
 		}
 	}
 	return nil
-}
-
-// place gives a job its place.
-func (m *Manager) place(j *job, now time.Time) {
-	j.placed, j.since = true, now
-	m.loop.running[j.pool] = append(m.loop.running[j.pool], j)
-	m.loop.shares[share{j.pool, j.sharer}]++
-}
-
-// setOverApart takes the jobs that were cancelled out of the line, all at once, because
-// with a container thousands may be.
-func (m *Manager) setOverApart() {
-	m.loop.stopped = false
-	m.loop.jobs = slices.DeleteFunc(m.loop.jobs, func(j *job) bool {
-		if j.cancelled {
-			m.loop.over = append(m.loop.over, j)
-		}
-		return j.cancelled
-	})
 }
 
 // prepare gives a job its context. It is called with the lock.
@@ -437,9 +407,6 @@ func (m *Manager) Next() (time.Time, bool) {
 	}
 	if len(m.loop.timers) > 0 {
 		consider(m.loop.timers[0].at)
-	}
-	if len(m.loop.over) > 0 || m.loop.stopped {
-		consider(m.options.Now())
 	}
 	for _, j := range m.loop.jobs {
 		if j.placed {
