@@ -113,10 +113,12 @@ func BenchmarkStopAmongManyChecks(b *testing.B) {
 	}
 }
 
-// The end of containers that have hundreds of thousands of processes to start, behind
-// another one that has some.
-func BenchmarkStopOfManyParallelActions(b *testing.B) {
-	const containers, parts = 100, 990
+// The end of containers that have as many jobs as definitions allow, behind another one
+// that has some.
+func BenchmarkStopOfAllThatIsAllowed(b *testing.B) {
+	const containers = 250
+	many := parallel(slices.Repeat([]executor.Action{do("wait forever")}, executor.MaxActionNodes-1)...)
+	checks := slices.Repeat([]executor.Check{{TCP: &executor.TCPCheck{Port: 8080}}}, executor.MaxChecks)
 	for b.Loop() {
 		b.StopTimer()
 		now := epoch
@@ -124,7 +126,7 @@ func BenchmarkStopOfManyParallelActions(b *testing.B) {
 		m, err := manager.New(context.Background(), manager.Options{
 			Backend: scripted.New(scripted.Options{Now: clock}), Now: clock, Capacity: manager.Capacity{MemoryMB: 1, DiskMB: 1, Containers: containers + 1},
 			Delay: func(j manager.Job) time.Duration {
-				if j.Kind == manager.JobStart {
+				if j.Kind == manager.JobStart || j.Kind == manager.JobProbe {
 					return time.Hour
 				}
 				return 0
@@ -132,13 +134,18 @@ func BenchmarkStopOfManyParallelActions(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
+		var before, after runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&before)
 		for i := range containers + 1 {
-			guid, n := fmt.Sprint("c", i), parts
-			if i == 0 {
-				n = 100
+			m.Reserve(manager.Reservation{GUID: fmt.Sprint("c", i)})
+			w := work(parallel(slices.Repeat([]executor.Action{do("wait forever")}, 100)...))
+			if i > 0 {
+				w = with(work(many), func(w *manager.Work) {
+					w.Sidecars, w.Check, w.Ports = []executor.Sidecar{{Action: many}}, &executor.CheckDefinition{Checks: checks, ReadinessChecks: checks}, []uint16{8080}
+				})
 			}
-			m.Reserve(manager.Reservation{GUID: guid})
-			if err := m.Initialize(guid, work(parallel(slices.Repeat([]executor.Action{do("wait forever")}, n)...))); err != nil {
+			if err := m.Initialize(fmt.Sprint("c", i), w); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -150,6 +157,9 @@ func BenchmarkStopOfManyParallelActions(b *testing.B) {
 			}
 			now = next
 		}
+		runtime.GC()
+		runtime.ReadMemStats(&after)
+		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/containers/1024, "KiB/container")
 		b.StartTimer()
 		for i := range containers {
 			m.Delete(fmt.Sprint("c", i+1))

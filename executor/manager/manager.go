@@ -80,7 +80,7 @@ func New(ctx context.Context, o Options) (*Manager, error) {
 		strays:        make(map[string]bool),
 		cleared:       make(chan struct{}),
 		subscriptions: make(map[*Subscription]struct{}),
-		loop:          loop{wake: make(chan struct{}, 1), shares: make(map[share]int)},
+		loop:          loop{wake: make(chan struct{}, 1)},
 	}
 	if err := m.openVolumes(); err != nil {
 		return nil, err

@@ -12,10 +12,16 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// The probes of one container share a pace, and begin 50 times per second at most: a
-// definition may have thousands of checks with an interval of a millisecond, and each
-// takes processor time of the daemon, not of the container.
-const probeEvery, probeBurst = time.Second / 50, 100
+// Probes take processor time of the daemon, not of the container, and a check may have
+// an interval of a millisecond. So the probes of one container share a pace, of 50 checks
+// per second at most, after 100 at once. All containers have the same part of 1,000 checks
+// per second, so one with many checks does not hold up those of the others. What a monitor
+// runs counts as ten checks for each process and transfer.
+const (
+	probeEvery, probeBurst = time.Second / 50, 100
+	probeEveryOfCell       = time.Second / 1000
+	monitorPart            = 10
+)
 
 // Probes of what is well, with longPause and more between two, begin at whole seconds. So
 // several share what it takes to wake the daemon and a processor, which is a third of
@@ -37,6 +43,7 @@ type probe struct {
 	build  func(done func(error)) step
 	// interval is between two probes once it is well, at most.
 	interval time.Duration
+	weight   int // in checks
 
 	ok      bool
 	err     error // of the last probe
@@ -54,8 +61,18 @@ func (b builder) probes(info executor.RunInfo) []*probe {
 	if info.Monitor == nil {
 		return nil
 	}
-	return []*probe{{recipe: b.recipe, interval: b.recipe.entry.manager.options.HealthyInterval,
+	return []*probe{{recipe: b.recipe, interval: b.recipe.entry.manager.options.HealthyInterval, weight: monitorWeight(*info.Monitor),
 		build: func(done func(error)) step { return b.build(*info.Monitor, done) }}}
+}
+
+func monitorWeight(monitor executor.Action) int {
+	weight := 0
+	for a := range monitor.All() {
+		if a.Run != nil || a.Download != nil || a.Upload != nil {
+			weight += monitorPart
+		}
+	}
+	return max(1, weight)
 }
 
 func (b builder) checks(checks []executor.Check) []*probe {
@@ -68,7 +85,7 @@ func (b builder) checks(checks []executor.Check) []*probe {
 			interval = c.HTTP.Interval()
 		}
 		orDefault(&interval, b.recipe.entry.manager.options.HealthyInterval)
-		list = append(list, &probe{recipe: b.recipe, interval: interval, build: func(done func(error)) step {
+		list = append(list, &probe{recipe: b.recipe, interval: interval, weight: 1, build: func(done func(error)) step {
 			return b.check(c, done)
 		}})
 	}
@@ -91,7 +108,7 @@ func (p *probe) run(tell func(*probe)) {
 		if p.ok {
 			pause = inStep(now, p.interval)
 		}
-		pause = max(pause, p.recipe.probing.turn(now, 1))
+		pause = max(pause, p.recipe.probeTurn(now, p.weight))
 		p.timer = m.after(pause, func() { p.run(tell) })
 		tell(p)
 	})
@@ -100,6 +117,12 @@ func (p *probe) run(tell func(*probe)) {
 	if over {
 		p.step = nil
 	}
+}
+
+// probeTurn is how long a probe waits for the turn of its container.
+func (r *recipe) probeTurn(now time.Time, weight int) time.Duration {
+	r.probing.every = max(probeEvery, time.Duration(len(r.entry.manager.entries))*probeEveryOfCell)
+	return r.probing.turn(now, weight)
 }
 
 // stop ends the probing. If a probe goes on, finish is called at its end.

@@ -31,6 +31,11 @@ type recipe struct {
 	began     bool // the action has
 	daemon    bool // the action has ended well, and the probes go on
 
+	readySince time.Time
+	hold       time.Duration // between the last loss of readiness and holdUntil
+	holdUntil  time.Time     // before then, it is not ready again
+	heldBack   *timer        // its checks succeed, and it will be ready
+
 	ending     bool
 	result     executor.RunResult
 	killTime   time.Time // when what the steps leave behind is killed
@@ -175,22 +180,41 @@ func (r *recipe) becomeHealthy() {
 	r.entry.manager.forget(r.startTime)
 	r.entry.run()
 	for _, p := range r.readiness {
-		p.run(r.probedReadiness)
+		p.run(func(*probe) { r.judgeReadiness() })
 	}
 }
 
-// probedReadiness: a container that is not ready gets no traffic, and lives.
-func (r *recipe) probedReadiness(*probe) {
+// A container that was ready for less than a minute is called ready again only after a
+// while, which doubles each time from a second to a minute. A check may be asked 50 times
+// a second, and each change of its answer would cost the cell, the database and all who
+// watch.
+const firstHold, longestHold = time.Second, time.Minute
+
+// judgeReadiness: a container that is not ready gets no traffic, and lives.
+func (r *recipe) judgeReadiness() {
+	m := r.entry.manager
+	now := m.options.Now()
+	was, ready := r.entry.container.Routable, true
 	for _, p := range r.readiness {
-		if !p.ok {
-			if r.entry.container.Routable {
-				r.entry.manager.options.Observer.CheckFailed(NotReady)
-			}
-			r.entry.setRoutable(false)
+		ready = ready && p.ok
+	}
+	m.forget(r.heldBack)
+	switch {
+	case was && !ready:
+		m.options.Observer.CheckFailed(NotReady)
+		r.hold = min(max(firstHold, 2*r.hold), longestHold)
+		if now.Sub(r.readySince) >= longestHold {
+			r.hold = 0
+		}
+		r.holdUntil = now.Add(r.hold)
+	case !was && ready:
+		if now.Before(r.holdUntil) {
+			r.heldBack = m.after(r.holdUntil.Sub(now), r.judgeReadiness)
 			return
 		}
+		r.readySince = now
 	}
-	r.entry.setRoutable(true)
+	r.entry.setRoutable(ready)
 }
 
 func (r *recipe) startedTooLate(after time.Duration) {
@@ -213,6 +237,7 @@ func (r *recipe) end(result executor.RunResult) {
 	r.ending, r.result = true, result
 	m := r.entry.manager
 	m.forget(r.startTime)
+	m.forget(r.heldBack)
 	r.killTime = m.options.Now().Add(r.entry.grace)
 	for _, p := range r.probes {
 		p.stop()

@@ -191,6 +191,72 @@ func TestManyChecksBeginAtABoundedRate(t *testing.T) {
 	}
 }
 
+// counting counts the jobs of a kind.
+func counting(kind manager.JobKind, n *int) func(*manager.Options) {
+	return func(o *manager.Options) {
+		o.Capacity = manager.Capacity{MemoryMB: 100_000, DiskMB: 100_000, Containers: 100}
+		o.Delay = func(j manager.Job) time.Duration {
+			if j.Kind == kind {
+				*n++
+			}
+			return 0
+		}
+	}
+}
+
+func TestTheProbesOfAllContainersTogetherComeAtABoundedRateAndOthersAreNotHeldUp(t *testing.T) {
+	const containers, seconds = 60, 10
+	probes := 0
+	c := newCell(t, counting(manager.JobProbe, &probes))
+	check := executor.Check{TCP: &executor.TCPCheck{Port: 8080, IntervalMs: 1}}
+	for i := range containers {
+		c.launch(fmt.Sprint("c", i), with(work(do("listen 8080", "wait forever")), func(w *manager.Work) {
+			w.Ports, w.Check = []uint16{8080}, &executor.CheckDefinition{Checks: slices.Repeat([]executor.Check{check}, executor.MaxChecks)}
+		}))
+	}
+	c.advance(5 * time.Second)
+	c.launch("other", with(work(do("wait 2900ms", "listen 8080", "wait forever")), func(w *manager.Work) {
+		w.Ports, w.Check = []uint16{8080}, &executor.CheckDefinition{Checks: []executor.Check{check}}
+	}))
+	probes = 0
+	c.advance(seconds * time.Second)
+	c.mustTell("8s RUNNING")
+	if most := 1000*seconds + 200; probes < most/2 || probes > most { // the rate, and what the other begins with
+		t.Errorf("%d probes in %d s, want at most %d", probes, seconds, most)
+	}
+}
+
+func TestAMonitorOfManyProcessesComesAsSeldomAsMany(t *testing.T) {
+	const seconds = 60
+	starts := 0
+	c := newCell(t, counting(manager.JobStart, &starts))
+	c.launch("c", with(work(do("wait forever")), func(w *manager.Work) {
+		w.Monitor = ptr(parallel(slices.Repeat([]executor.Action{do("exit 1")}, 100)...))
+	}))
+	c.advance(seconds * time.Second)
+	if most := 201 + 5*seconds; starts < 201 || starts > most { // the action, the first monitor, a burst, and the rate
+		t.Errorf("%d processes in %d s, want at most %d", starts, seconds, most)
+	}
+}
+
+func TestReadinessThatComesAndGoesIsReportedEverMoreSeldom(t *testing.T) {
+	var flapping []string
+	for range 165 {
+		flapping = append(flapping, "serve 8080 200", "wait 300ms", "serve 8080 500", "wait 300ms")
+	}
+	c := newCell(t)
+	c.launch("c", with(work(do(slices.Concat(flapping, []string{"serve 8080 200", "wait 3m", "serve 8080 500", "wait 10s", "serve 8080 200", "wait forever"})...)), func(w *manager.Work) {
+		w.Ports, w.Check = []uint16{8080}, &executor.CheckDefinition{ReadinessChecks: []executor.Check{{HTTP: &executor.HTTPCheck{Port: 8080, IntervalMs: 1}}}}
+	}))
+	c.advance(100 * time.Second)
+	if changes := len(c.history); changes < 10 || changes > 20 {
+		t.Errorf("it changes %d times in 100 s", changes)
+	}
+	c.told()
+	c.advance(10 * time.Minute)
+	c.mustTell("2m5.1s RUNNING", "4m39s RUNNING not ready", "4m49s RUNNING")
+}
+
 func TestAProbeThatFailsSaysLittle(t *testing.T) {
 	c := newCell(t, func(o *manager.Options) { o.Dir = t.TempDir() })
 	c.launch("c", with(work(do("wait forever")), func(w *manager.Work) {
