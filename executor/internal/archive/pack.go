@@ -90,7 +90,9 @@ func (p *packer) next() error {
 		}
 		return p.out.WriteHeader(&tar.Header{Typeflag: tar.TypeSymlink, Name: as, Linkname: target, Mode: 0o777, ModTime: info.ModTime()})
 	case info.IsDir(), info.Mode().IsRegular():
-		return p.entry(name, as, os.O_RDONLY|tenant.NoFollow)
+		if err := p.entry(name, as, os.O_RDONLY|tenant.NoFollow); !errors.Is(err, tenant.ErrKind) {
+			return err
+		}
 	}
 	return nil
 }

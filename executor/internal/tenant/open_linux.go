@@ -74,6 +74,12 @@ func Reopen(handle *os.File, name string, flags int) (*os.File, error) {
 	if err := allowed(info, name); err != nil {
 		return nil, err
 	}
+	// Files of /proc and /sys have no size, so an archive would hold nothing of them,
+	// and some wait when they are read.
+	var s unix.Statfs_t
+	if err := unix.Fstatfs(int(handle.Fd()), &s); err == nil && (s.Type == unix.PROC_SUPER_MAGIC || s.Type == unix.SYSFS_MAGIC) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fmt.Errorf("%w but made by the kernel", ErrKind)}
+	}
 	// The handle's own entry is what has to be followed, and leads to nothing else.
 	f, err := os.OpenFile(self(handle), flags&^NoFollow|harmless, 0)
 	if err != nil {

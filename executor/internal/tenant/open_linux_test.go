@@ -85,6 +85,15 @@ func TestAPipeDoesNotNoticeThatItIsLookedAt(t *testing.T) {
 	}
 }
 
+func TestWhatTheKernelMakesIsNotOpened(t *testing.T) {
+	for _, name := range []string{"/proc/self/mounts", "/proc/self", "/sys/kernel/mm/transparent_hugepage/enabled"} {
+		root := openRoot(t, "/")
+		if _, err := root.Open(name[1:], os.O_RDONLY); !errors.Is(err, tenant.ErrKind) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // leader is set in a process that leads a session and has no terminal.
 const leader = "DIEGO_TEST_SESSION_LEADER"
 

@@ -16,7 +16,8 @@ import (
 	"os"
 )
 
-// ErrKind is the error for opening what is neither a file nor a directory.
+// ErrKind is the error for opening what is neither a file nor a directory, or lies in
+// /proc or /sys.
 var ErrKind = errors.New("it is neither a file nor a directory")
 
 // A Root is a directory that nothing leads out of: links are followed as far

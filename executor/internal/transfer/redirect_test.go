@@ -3,6 +3,7 @@ package transfer_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/diegosdk/diego/executor/internal/transfer"
@@ -37,5 +38,17 @@ func TestAHostToWhichAnotherQueryLeadsDoesNotConfirmAnArchive(t *testing.T) {
 	defer lease.Release()
 	if got := content(t, lease); got != "its own" {
 		t.Errorf("a host that only says that nothing has changed gives away %q", got)
+	}
+}
+
+func TestARedirectThatFailsIsNamedWithTheHostThatWasAsked(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/again", http.StatusFound)
+	}))
+	defer server.Close()
+	f, _ := newFetcher(t)
+	_, err := f.Directory(t.Context(), transfer.Request{URL: server.URL + "/first?secret=1"}, 1<<20)
+	if want := "GET " + server.URL + "/first, redirected to /again: stopped after 10 redirects"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q in it", err, want)
 	}
 }

@@ -302,7 +302,7 @@ func (f *Fetcher) try(ctx context.Context, r Request, known *version, disk *part
 	}
 	response, err := f.options.Client.Do(request)
 	if err != nil {
-		return nil, nil, !errors.Is(err, reach.ErrRefused), withoutSecrets(err)
+		return nil, nil, !errors.Is(err, reach.ErrRefused), withoutSecrets(r.URL, err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusNotModified && known != nil {
@@ -338,7 +338,7 @@ func (f *Fetcher) try(ctx context.Context, r Request, known *version, disk *part
 		if slow := context.Cause(ctx); errors.Is(slow, ErrSlow) {
 			return file, nil, false, fmt.Errorf("%s: %w", shown(r.URL), slow)
 		}
-		return file, nil, !full(err) && !errors.Is(err, ErrBusy), withoutSecrets(err)
+		return file, nil, !full(err) && !errors.Is(err, ErrBusy), withoutSecrets(r.URL, err)
 	}
 	if n > f.options.MaxBytes {
 		return file, nil, false, f.tooLarge(r)
@@ -414,11 +414,14 @@ func shown(text string) string {
 	return u.Redacted()
 }
 
-// withoutSecrets is an error of package http without the query of its URL.
-func withoutSecrets(err error) error {
+// withoutSecrets is an error of package http for a request to a URL, without queries.
+func withoutSecrets(to string, err error) error {
 	var e *url.Error
-	if errors.As(err, &e) {
-		return fmt.Errorf("%s %s: %w", strings.ToUpper(e.Op), shown(e.URL), e.Err)
+	switch {
+	case !errors.As(err, &e):
+		return err
+	case shown(e.URL) == shown(to):
+		return fmt.Errorf("%s %s: %w", strings.ToUpper(e.Op), shown(to), e.Err)
 	}
-	return err
+	return fmt.Errorf("%s %s, redirected to %s: %w", strings.ToUpper(e.Op), shown(to), shown(e.URL), e.Err) // which may name no host
 }

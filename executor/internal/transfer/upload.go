@@ -57,7 +57,7 @@ func (f *Fetcher) post(ctx context.Context, to string, body io.Reader, size int6
 		if slow := context.Cause(ctx); errors.Is(slow, ErrSlow) {
 			return false, fmt.Errorf("%s: %w", shown(to), slow)
 		}
-		return !errors.Is(err, reach.ErrRefused), withoutSecrets(err)
+		return !errors.Is(err, reach.ErrRefused), withoutSecrets(to, err)
 	}
 	defer response.Body.Close()
 	io.Copy(io.Discard, io.LimitReader(pace(ctx, cancel, f.options.Pace, response.Body), 64<<10)) // so that the connection can be used again
