@@ -3,6 +3,7 @@ package manager_test
 import (
 	"fmt"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -237,6 +238,26 @@ func TestAMonitorOfManyProcessesComesAsSeldomAsMany(t *testing.T) {
 	if most := 201 + 5*seconds; starts < 201 || starts > most { // the action, the first monitor, a burst, and the rate
 		t.Errorf("%d processes in %d s, want at most %d", starts, seconds, most)
 	}
+}
+
+// A definition of a few hundred kilobytes has a thousand processes with ten thousand
+// variables each.
+func TestProcessesThatWaitForTheirStartHoldNoEnvironment(t *testing.T) {
+	var before, after runtime.MemStats
+	c := newCell(t)
+	c.delays[manager.JobStart] = time.Hour
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	c.launch("c", with(work(parallel(slices.Repeat([]executor.Action{do("wait forever")}, executor.MaxActionNodes-1)...)), func(w *manager.Work) {
+		w.Env = slices.Repeat([]executor.EnvVar{{Name: "A", Value: "b"}}, executor.MaxListLength)
+	}))
+	c.advance(time.Second)
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	if took := int64(after.HeapAlloc) - int64(before.HeapAlloc); took > 16<<20 {
+		t.Errorf("they take %d MiB", took>>20)
+	}
+	runtime.KeepAlive(c)
 }
 
 func TestReadinessThatComesAndGoesIsReportedEverMoreSeldom(t *testing.T) {

@@ -26,19 +26,29 @@ type runStep struct {
 func (s *runStep) start() {
 	e := s.builder.recipe.entry
 	m := e.manager
+	s.starting = m.submit(startPool, JobStart, e.guid, func(ctx context.Context) func() {
+		if ctx.Err() != nil {
+			return func() { s.started(nil, ctx.Err()) }
+		}
+		process, err := m.options.Backend.Start(ctx, e.guid, s.spec())
+		return func() { s.started(process, err) }
+	})
+}
+
+// spec is made when the process starts: a thousand that wait for that, each with
+// thousands of variables, would take all memory. It is called without the lock.
+func (s *runStep) spec() executor.ProcessSpec {
+	e := s.builder.recipe.entry
+	m := e.manager
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	spec := executor.ProcessSpec{
 		Path: s.action.Path, Args: s.action.Args, Dir: s.action.Dir, User: s.action.User, Limits: s.action.ResourceLimits,
 		Env:    environment(e.container, e.endpoint, m.options.TrustedCertificates != "", e.credentials.path(), s.action.Env),
 		Exited: func(exit executor.Exit) { m.post(func() { s.exited(exit) }) },
 	}
 	spec.Stdout, spec.Stderr = s.builder.writers(s.action.SuppressLogOutput)
-	s.starting = m.submit(startPool, JobStart, e.guid, func(ctx context.Context) func() {
-		if ctx.Err() != nil {
-			return func() { s.started(nil, ctx.Err()) }
-		}
-		process, err := m.options.Backend.Start(ctx, e.guid, spec)
-		return func() { s.started(process, err) }
-	})
+	return spec
 }
 
 func (s *runStep) started(p executor.Process, err error) {
