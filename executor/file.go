@@ -25,7 +25,7 @@ func (f File) Validate(v *Validator) {
 }
 
 func validateFiles(v *Validator, field string, files []File) {
-	if !v.listLength(field, len(files)) {
+	if !v.lengthAtMost(field, len(files), MaxFiles) {
 		return
 	}
 	total := 0

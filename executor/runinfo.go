@@ -100,16 +100,19 @@ func (r RunInfo) Validate(v *Validator) {
 	r.Action.Validate(v.In("action"))
 	if r.Monitor != nil {
 		r.Monitor.Validate(v.In("monitor"))
+		v.Check(few(MaxChecks, *r.Monitor), "monitor", "", fmt.Sprintf("at most %d actions", MaxChecks))
 	}
 	if r.Check != nil {
 		r.Check.Validate(v.In("check"))
 	}
 	v.milliseconds("start_timeout_ms", r.StartTimeoutMs, 0)
 	if v.lengthAtMost("sidecars", len(r.Sidecars), MaxSidecars) {
+		all := make([]Action, len(r.Sidecars))
 		for i, s := range r.Sidecars {
 			s.Validate(v.At("sidecars", i))
+			all[i] = s.Action
 		}
-		v.Check(sidecarActions(r.Sidecars) <= MaxActionNodes, "sidecars", "", fmt.Sprintf("at most %d actions in all of them together", MaxActionNodes))
+		v.Check(few(MaxActionNodes, all...), "sidecars", "", fmt.Sprintf("at most %d actions in all of them together", MaxActionNodes))
 	}
 	v.Check(r.CPUWeight <= MaxCPUWeight, "cpu_weight", r.CPUWeight, fmt.Sprintf("at most %d", MaxCPUWeight))
 	if v.lengthAtMost("ports", len(r.Ports), MaxPorts) {
@@ -125,18 +128,18 @@ func (r RunInfo) Validate(v *Validator) {
 		v.Check(matches <= MaxEgressMatches, "egress_rules", matches, fmt.Sprintf(
 			"at most %d ranges of addresses, counted once for each port of a rule (a port_range counts once)", MaxEgressMatches))
 	}
-	if v.listLength("cached_dependencies", len(r.CachedDependencies)) {
+	if v.lengthAtMost("cached_dependencies", len(r.CachedDependencies), MaxMounts) {
 		for i, d := range r.CachedDependencies {
 			d.Validate(v.At("cached_dependencies", i))
 		}
 	}
-	if v.listLength("volume_mounts", len(r.VolumeMounts)) {
+	if v.lengthAtMost("volume_mounts", len(r.VolumeMounts), MaxMounts) {
 		for i, m := range r.VolumeMounts {
 			m.Validate(v.At("volume_mounts", i))
 		}
 	}
 	validateFiles(v, "volume_mounted_files", r.VolumeMountedFiles)
-	if v.listLength("image_layers", len(r.ImageLayers)) {
+	if v.lengthAtMost("image_layers", len(r.ImageLayers), MaxMounts) {
 		for i, l := range r.ImageLayers {
 			l.Validate(v.At("image_layers", i))
 			v.Check(l.LayerType != LayerExclusive || r.LegacyDownloadUser != "", "legacy_download_user", "",
@@ -154,16 +157,17 @@ func (r RunInfo) Validate(v *Validator) {
 	}
 }
 
-// sidecarActions counts the actions of all sidecars, up to one above the limit.
-func sidecarActions(sidecars []Sidecar) (count int) {
-	for _, s := range sidecars {
-		for range s.Action.All() {
-			if count++; count > MaxActionNodes {
-				return count
+// few reports whether there are at most so many actions in all trees together.
+func few(most int, trees ...Action) bool {
+	count := 0
+	for _, tree := range trees {
+		for range tree.All() {
+			if count++; count > most {
+				return false
 			}
 		}
 	}
-	return count
+	return true
 }
 
 // StartTimeout returns StartTimeoutMs as a duration; 0 means no bound.

@@ -43,6 +43,9 @@ func TestAnInvalidRunInfoIsRefusedWithItsPath(t *testing.T) {
 		{"a variable with NUL in its value", func(r *R) { r.Env[0].Value = "a\x00" }, []string{"env[0].value: want a text without NUL"}},
 		{"a variable that no process can receive", func(r *R) { r.Env[0] = executor.EnvVar{Name: "A", Value: strings.Repeat("x", 131070)} },
 			[]string{"env[0]: 131072 bytes: want at most 131071 bytes with its name"}},
+		{"a monitor of too many actions", func(r *R) {
+			r.Monitor = &executor.Action{Parallel: &executor.ParallelAction{Actions: slices.Repeat([]executor.Action{r.Action}, 50)}}
+		}, []string{"monitor: want at most 50 actions"}},
 		{"too many variables", func(r *R) { r.Env = make([]executor.EnvVar, long) }, list("env")},
 		{"an invalid setup", func(r *R) { r.Setup = &executor.Action{} }, []string{"setup: []: " + none}},
 		{"no action", func(r *R) { r.Action = executor.Action{} }, []string{"action: []: " + none}},
@@ -101,7 +104,7 @@ func TestAnInvalidRunInfoIsRefusedWithItsPath(t *testing.T) {
 		{"a checksum in upper case", func(r *R) {
 			r.CachedDependencies[0].Checksum = executor.Checksum{Algorithm: "md5", Value: "D41D8CD98F00B204E9800998ECF8427E"}
 		}, []string{"cached_dependencies[0].checksum.value: D41D8CD98F00B204E9800998ECF8427E: want 32 lower-case hexadecimal digits"}},
-		{"too many dependencies", func(r *R) { r.CachedDependencies = make([]executor.CachedDependency, long) }, list("cached_dependencies")},
+		{"too many dependencies", func(r *R) { r.CachedDependencies = make([]executor.CachedDependency, 101) }, []string{"cached_dependencies: 101: want at most 100 elements"}},
 
 		{"a volume without driver", func(r *R) { r.VolumeMounts[0].Driver = "" }, []string{"volume_mounts[0].driver: " + blank}},
 		{"a volume of another mode", func(r *R) { r.VolumeMounts[0].Mode = "RW" }, []string{"volume_mounts[0].mode: RW: want r or rw"}},
@@ -110,7 +113,7 @@ func TestAnInvalidRunInfoIsRefusedWithItsPath(t *testing.T) {
 			[]string{"volume_mounts[0]: want exactly one of shared and dedicated"}},
 		{"a shared device without id", func(r *R) { r.VolumeMounts[0].Shared.VolumeID = "" }, []string{"volume_mounts[0].shared.volume_id: " + blank}},
 		{"a dedicated device without mounter", func(r *R) { r.VolumeMounts[1].Dedicated.MounterID = "" }, []string{"volume_mounts[1].dedicated.mounter_id: " + blank}},
-		{"too many volumes", func(r *R) { r.VolumeMounts = make([]executor.VolumeMount, long) }, list("volume_mounts")},
+		{"too many volumes", func(r *R) { r.VolumeMounts = make([]executor.VolumeMount, 101) }, []string{"volume_mounts: 101: want at most 100 elements"}},
 
 		{"a file without path", func(r *R) { r.VolumeMountedFiles[0].Path = "" }, []string{"volume_mounted_files[0].path: want a path without .. and NUL"}},
 		{"a file above its directory", func(r *R) { r.VolumeMountedFiles[0].Path = "a/../../b" },
@@ -119,7 +122,7 @@ func TestAnInvalidRunInfoIsRefusedWithItsPath(t *testing.T) {
 		{"files of more than a mebibyte", func(r *R) {
 			r.VolumeMountedFiles = []executor.File{{Path: "a", Content: strings.Repeat("x", 1<<19)}, {Path: "b", Content: strings.Repeat("x", 1<<19+1)}}
 		}, []string{"volume_mounted_files: 1048577 bytes: want at most 1048576 bytes of content in all"}},
-		{"too many files", func(r *R) { r.VolumeMountedFiles = make([]executor.File, long) }, list("volume_mounted_files")},
+		{"too many files", func(r *R) { r.VolumeMountedFiles = make([]executor.File, 1001) }, []string{"volume_mounted_files: 1001: want at most 1000 elements"}},
 
 		{"an empty layer", func(r *R) { r.ImageLayers[0] = executor.ImageLayer{} },
 			[]string{"image_layers[0].url: " + blank, "image_layers[0].destination_path: " + blank, "image_layers[0].media_type: want TGZ, TAR or ZIP",
@@ -132,7 +135,7 @@ func TestAnInvalidRunInfoIsRefusedWithItsPath(t *testing.T) {
 			[]string{"image_layers[1].digest_algorithm: MD5: want SHA256 or SHA512"}},
 		{"a digest of another length", func(r *R) { r.ImageLayers[2].DigestValue = sha256Zero },
 			[]string{"image_layers[2].digest_value: " + sha256Zero + ": want 128 lower-case hexadecimal digits"}},
-		{"too many layers", func(r *R) { r.ImageLayers = make([]executor.ImageLayer, long) }, list("image_layers")},
+		{"too many layers", func(r *R) { r.ImageLayers = make([]executor.ImageLayer, 101) }, []string{"image_layers: 101: want at most 100 elements"}},
 
 		{"too many network properties", func(r *R) {
 			for i := range long {

@@ -18,12 +18,15 @@ const (
 	// MaxListLength is the most elements that any list or map of a record in
 	// this package may have.
 	MaxListLength = 10_000
-	// MaxChecks, MaxSidecars and MaxPorts are the most of each for one container:
-	// checks and readiness checks (each), sidecars, and ports. A cell works for all
-	// containers with the same processors and the same range of ports.
+	// The most of each for one container, because a cell works for all containers with
+	// the same processors and the same range of ports. MaxChecks is for checks, for
+	// readiness checks, and for the actions of a monitor; MaxMounts for cached
+	// dependencies, for volumes, and for image layers; MaxFiles for files.
 	MaxChecks   = 50
 	MaxSidecars = 50
 	MaxPorts    = 100
+	MaxMounts   = 100
+	MaxFiles    = 1000
 	// MaxEgressMatches is the most that the egress rules of one container may
 	// match, each a range of addresses with a port or a range of ports: so many
 	// rules the kernel has to keep and to look at.

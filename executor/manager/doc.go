@@ -16,11 +16,10 @@
 // goroutines and timers until its context ends. [Manager.List] returns the
 // state of every container, and a [Subscription] delivers the changes.
 //
-// In the source, loop.go orders timers and outcomes; pools.go says
-// which job is next; lifecycle.go takes a
-// container from state to state; recipe.go runs its actions, which the step
-// files hold; probe.go checks health and readiness. All of these run under one
-// lock and never wait. A call of the backend or a transfer is a job in a
+// In the source, loop.go orders timers and outcomes; pools.go says which job is
+// next; lifecycle.go takes a container from state to state; recipe.go runs its
+// actions, which the step files hold; probe.go checks health and readiness. All of
+// these run under one lock and never wait. A call of the backend or a transfer is a job in a
 // bounded pool, and its outcome comes back to the loop. So an idle container
 // costs memory and a timer, but no goroutine.
 //

@@ -82,8 +82,12 @@ func (e *entry) create(w executor.Work) {
 func (e *entry) make(p *preparation) {
 	e.creation = e.manager.submit(createPool, JobCreate, e.guid, func(ctx context.Context) func() {
 		began := e.manager.options.Now()
-		endpoint, err := p.create(ctx)
-		e.manager.options.Observer.Created(e.manager.options.Now().Sub(began), err)
+		var endpoint executor.Endpoint
+		err := ctx.Err()
+		if err == nil {
+			endpoint, err = p.create(ctx)
+			e.manager.options.Observer.Created(e.manager.options.Now().Sub(began), err)
+		}
 		return func() {
 			e.creation = nil
 			e.undo, e.credentials = p.undo, p.credentials
@@ -109,7 +113,7 @@ func (e *entry) created(endpoint executor.Endpoint, err error) {
 	}
 	e.endpoint = endpoint
 	e.set(next)
-	e.recipe = &recipe{entry: e, probing: pace{every: probeEvery, burst: probeBurst}}
+	e.recipe = &recipe{entry: e, probing: pace{burst: probeBurst}}
 	e.recipe.start()
 }
 

@@ -38,7 +38,7 @@ type places struct {
 	late    int       // how many go on without
 }
 
-// A sharer is a container, or a volume driver, in one pool.
+// A sharer is a container, a volume driver, or the Manager itself (""), in one pool.
 type sharer struct {
 	pool    pool
 	name    string
@@ -85,12 +85,13 @@ func (m *Manager) submitTo(name string, p pool, kind JobKind, guid string, work 
 	return j
 }
 
-// stop cancels a job. It needs no place any more, and its outcome comes all the same.
+// stop cancels a job. If it has no place yet it needs none any more: its work is called
+// with a context that has ended, and must do nothing but return the outcome.
 func (j *job) stop(m *Manager) {
 	if j.cancelled {
 		return
 	}
-	j.cancelled = true
+	j.cancelled, j.due = true, m.options.Now()
 	if j.waiting != nil {
 		m.unqueue(j)
 		m.loop.cancelled = append(m.loop.cancelled, j)
@@ -217,7 +218,8 @@ func (m *Manager) leave(j *job) {
 	m.settle(s)
 }
 
-// take returns the next job that may be carried out now, or nil.
+// take returns the next job that may be carried out now, or nil. Those that were cancelled
+// come first, because they need no place.
 func (m *Manager) take(delays bool) *job {
 	now := m.options.Now()
 	if len(m.loop.cancelled) > 0 {
@@ -226,7 +228,7 @@ func (m *Manager) take(delays bool) *job {
 		return j
 	}
 	for i, j := range m.loop.delayed {
-		if j.cancelled || !j.due.After(now) {
+		if !j.due.After(now) {
 			m.loop.delayed = slices.Delete(m.loop.delayed, i, i+1)
 			return j
 		}

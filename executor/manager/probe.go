@@ -14,13 +14,15 @@ import (
 
 // Probes take processor time of the daemon, not of the container, and a check may have
 // an interval of a millisecond. So the probes of one container share a pace, of 50 checks
-// per second at most, after 100 at once. All containers have the same part of 1,000 checks
-// per second, so one with many checks does not hold up those of the others. What a monitor
-// runs counts as ten checks for each process and transfer.
+// per second at most, after the first of each and 100 at once. All containers have the same
+// part of 1,000 checks per second, so one with many checks does not hold up those of the
+// others. What a monitor runs counts as ten checks for each process and transfer. No pause
+// becomes longer than a minute.
 const (
 	probeEvery, probeBurst = time.Second / 50, 100
 	probeEveryOfCell       = time.Second / 1000
 	monitorPart            = 10
+	longestTurn            = time.Minute
 )
 
 // Probes of what is well, with longPause and more between two, begin at whole seconds. So
@@ -122,7 +124,7 @@ func (p *probe) run(tell func(*probe)) {
 // probeTurn is how long a probe waits for the turn of its container.
 func (r *recipe) probeTurn(now time.Time, weight int) time.Duration {
 	r.probing.every = max(probeEvery, time.Duration(len(r.entry.manager.entries))*probeEveryOfCell)
-	return r.probing.turn(now, weight)
+	return min(r.probing.turn(now, weight), longestTurn)
 }
 
 // stop ends the probing. If a probe goes on, finish is called at its end.

@@ -184,10 +184,10 @@ func (r *recipe) becomeHealthy() {
 	}
 }
 
-// A container that was ready for less than a minute is called ready again only after a
-// while, which doubles each time from a second to a minute. A check may be asked 50 times
-// a second, and each change of its answer would cost the cell, the database and all who
-// watch.
+// A container that loses its readiness within a minute is not called ready again for a
+// second, and each further time for twice as long, up to a minute. A minute of readiness
+// starts this over. A check may be asked 50 times a second, and each change of its answer
+// would cost the cell, the database and all who watch.
 const firstHold, longestHold = time.Second, time.Minute
 
 // judgeReadiness: a container that is not ready gets no traffic, and lives.

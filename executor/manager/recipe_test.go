@@ -232,10 +232,10 @@ func TestAMonitorOfManyProcessesComesAsSeldomAsMany(t *testing.T) {
 	starts := 0
 	c := newCell(t, counting(manager.JobStart, &starts))
 	c.launch("c", with(work(do("wait forever")), func(w *manager.Work) {
-		w.Monitor = ptr(parallel(slices.Repeat([]executor.Action{do("exit 1")}, 100)...))
+		w.Monitor = ptr(parallel(slices.Repeat([]executor.Action{do("exit 1")}, executor.MaxChecks-1)...))
 	}))
 	c.advance(seconds * time.Second)
-	if most := 201 + 5*seconds; starts < 201 || starts > most { // the action, the first monitor, a burst, and the rate
+	if most := 1 + 3*(executor.MaxChecks-1) + 5*seconds; starts < most/2 || starts > most { // the action, the first monitor, a burst, and the rate
 		t.Errorf("%d processes in %d s, want at most %d", starts, seconds, most)
 	}
 }

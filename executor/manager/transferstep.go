@@ -26,7 +26,10 @@ type jobStep struct {
 func (s *jobStep) start() {
 	e := s.builder.recipe.entry
 	s.job = e.manager.submit(s.pool, s.kind, e.guid, func(ctx context.Context) func() {
-		err := s.work(ctx)
+		err := ctx.Err()
+		if err == nil { // else it was cancelled before it had a place
+			err = s.work(ctx)
+		}
 		return func() {
 			s.job = nil
 			if s.cancelled {

@@ -294,3 +294,43 @@ func TestContainersThatCannotBeRemovedHoldUpNoOther(t *testing.T) {
 		t.Errorf("there are %d containers", n)
 	}
 }
+
+// A streamer counts how often files are asked for.
+type streamer struct {
+	*scripted.Backend
+	asked int
+}
+
+func (b *streamer) StreamOut(ctx context.Context, guid, path, user string) (io.ReadCloser, error) {
+	b.asked++
+	return b.Backend.StreamOut(ctx, guid, path, user)
+}
+
+func TestWhatIsStoppedWhileItWaitsForAPlaceDoesNotBegin(t *testing.T) {
+	var b streamer
+	c := newCell(t, func(o *manager.Options) {
+		b.Backend = o.Backend.(*scripted.Backend)
+		o.Backend, o.Dir = &b, t.TempDir()
+	})
+	c.delays[manager.JobUpload], c.delays[manager.JobProbe] = time.Hour, time.Hour
+	upload := executor.Action{Upload: &executor.UploadAction{From: "/file", To: "http://192.0.2.1/", User: "app"}}
+	c.launch("c", with(work(parallel(slices.Repeat([]executor.Action{upload}, 500)...)), func(w *manager.Work) {
+		w.Check = &executor.CheckDefinition{Checks: slices.Repeat([]executor.Check{{TCP: &executor.TCPCheck{Port: 8080}}}, executor.MaxChecks)}
+		w.Ports = []uint16{8080}
+	}))
+	c.advance(time.Second)
+	c.stop("c")
+	c.advance(time.Second)
+	c.mustTell("1s COMPLETED stopped")
+	if b.asked != 0 {
+		t.Errorf("%d uploads have begun", b.asked)
+	}
+	log, err := c.Log(t.Context(), "c", manager.Health, 0, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	if text, err := io.ReadAll(log); err != nil || len(text) > 0 {
+		t.Errorf("the log of health says %q, %v", text, err)
+	}
+}

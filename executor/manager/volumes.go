@@ -241,7 +241,10 @@ func (e *entry) mount(p *preparation, h *holding, i int) {
 	}
 	v := h.volumes[i]
 	e.creation = e.manager.submitTo(v.Driver, volumePool, JobMount, e.guid, func(ctx context.Context) func() {
-		err := p.manager.host.Refuse(&p.spec)
+		err := ctx.Err()
+		if err == nil {
+			err = p.manager.host.Refuse(&p.spec)
+		}
 		if err == nil && i == 0 {
 			err = p.manager.writeRecord(h)
 		}
