@@ -1,12 +1,16 @@
 package executor
 
 import (
+	"fmt"
 	"strings"
 	"time"
 )
 
 // DefaultCheckTimeout bounds one probe of a check that sets no time of its own.
 const DefaultCheckTimeout = time.Second
+
+// MaxCheckPathBytes is the longest path of an HTTP check.
+const MaxCheckPathBytes = 2048
 
 // A CheckDefinition says declaratively when a container is healthy (Checks:
 // all must succeed) and when it is ready for traffic (ReadinessChecks).
@@ -77,7 +81,7 @@ func (c TCPCheck) Interval() time.Duration { return milliseconds(c.IntervalMs) }
 type HTTPCheck struct {
 	// Port is from 1.
 	Port uint16 `json:"port"`
-	// Path starts with a slash; empty means "/".
+	// Path starts with a slash, and has at most MaxCheckPathBytes; empty means "/".
 	Path string `json:"path,omitempty"`
 	// RequestTimeoutMs is in milliseconds; 0 means DefaultCheckTimeout.
 	RequestTimeoutMs int64 `json:"request_timeout_ms,omitempty"`
@@ -89,6 +93,7 @@ type HTTPCheck struct {
 func (c HTTPCheck) Validate(v *Validator) {
 	v.port("port", c.Port)
 	v.Check(c.Path == "" || strings.HasPrefix(c.Path, "/"), "path", c.Path, "a path that starts with /")
+	v.Check(len(c.Path) <= MaxCheckPathBytes, "path", fmt.Sprintf("%d bytes", len(c.Path)), fmt.Sprintf("at most %d bytes", MaxCheckPathBytes))
 	v.milliseconds("request_timeout_ms", c.RequestTimeoutMs, 0)
 	v.milliseconds("interval_ms", c.IntervalMs, 0)
 }

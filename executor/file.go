@@ -1,9 +1,26 @@
 package executor
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 )
+
+// MaxDefinitionBytes is the most that a new process or task may have as JSON, beside its
+// files and their content. Each instance costs the control plane and its cell several
+// copies.
+const MaxDefinitionBytes = 256 << 10
+
+// ValidateSize checks that a new record keeps MaxDefinitionBytes. files are those in it.
+func ValidateSize(v *Validator, record any, files []File) {
+	all, err := json.Marshal(record)
+	content, filesErr := json.Marshal(files)
+	if err != nil || filesErr != nil {
+		return // it is not valid, and something else says why
+	}
+	size := len(all) - len(content)
+	v.Check(size <= MaxDefinitionBytes, "", fmt.Sprintf("%d bytes", size), fmt.Sprintf("at most %d bytes as JSON, beside files", MaxDefinitionBytes))
+}
 
 // MaxFilesBytes bounds the content of all Files of a container together.
 const MaxFilesBytes = 1 << 20

@@ -59,6 +59,7 @@ func TestAnInvalidRunInfoIsRefusedWithItsPath(t *testing.T) {
 		{"a check of no kind", func(r *R) { r.Check.Checks[0].TCP = nil }, []string{"check.checks[0]: want exactly one of tcp and http"}},
 		{"a check of two kinds", func(r *R) { r.Check.Checks[0].HTTP = r.Check.Checks[1].HTTP }, []string{"check.checks[0]: want exactly one of tcp and http"}},
 		{"a check of port 0", func(r *R) { r.Check.Checks[0].TCP.Port = 0 }, []string{"check.checks[0].tcp.port: 0: want 1 to 65535"}},
+		{"a check of a long path", func(r *R) { r.Check.Checks[1].HTTP.Path = "/" + strings.Repeat("a", 2048) }, []string{"check.checks[1].http.path: 2049 bytes: want at most 2048 bytes"}},
 		{"a check of a relative path", func(r *R) { r.Check.Checks[1].HTTP.Path = "health" }, []string{"check.checks[1].http.path: health: want a path that starts with /"}},
 		{"an HTTP check with negative times", func(r *R) { h := r.Check.ReadinessChecks[0].HTTP; h.Port, h.RequestTimeoutMs, h.IntervalMs = 0, -1, -2 },
 			[]string{"check.readiness_checks[0].http.port: 0: want 1 to 65535",

@@ -1,6 +1,8 @@
 package lrp
 
 import (
+	"github.com/diegosdk/diego/executor"
+
 	"errors"
 	"fmt"
 	"maps"
@@ -87,6 +89,10 @@ func created(d Deployment, command string, now time.Time) (Change, error) {
 	if err := d.Validate(); err != nil {
 		return Change{}, err
 	}
+	active := d.Definitions[d.ActiveDefinitionID]
+	if err := checkSize(&d, &active); err != nil {
+		return Change{}, err
+	}
 	return change(nil, &d, command), nil
 }
 
@@ -109,6 +115,9 @@ func (d *Deployment) Update(u Update) (Change, error) {
 	set(&next.MetricTags, u.MetricTags)
 	set(&next.ImageUsername, u.ImageUsername)
 	set(&next.ImagePassword, u.ImagePassword)
+	if err := checkSize(&u, u.Definition); err != nil {
+		return Change{}, err
+	}
 	if u.DefinitionID != nil {
 		if err := next.define(*u.DefinitionID, *u.Definition); err != nil {
 			return Change{}, err
@@ -119,6 +128,17 @@ func (d *Deployment) Update(u Update) (Change, error) {
 		return Change{}, nil
 	}
 	return d.changed(next, "Update")
+}
+
+// checkSize refuses a new record that is too large. d is the definition in it, or nil.
+func checkSize(record any, d *Definition) error {
+	var v executor.Validator
+	var files []executor.File
+	if d != nil {
+		files = d.VolumeMountedFiles
+	}
+	executor.ValidateSize(&v, record, files)
+	return v.Err()
 }
 
 // define adds a definition under an id that is not in use.

@@ -327,12 +327,10 @@ func TestADefinitionThatARevisionHasIsNotLost(t *testing.T) {
 func TestTheHistoryOfLongDefinitionsIsShorter(t *testing.T) {
 	x := newPast(t, lrp.Policy{History: lrp.MaxHistory})
 	x.complete()
-	filler := strings.Repeat("x", 100<<10)
+	filler := strings.Repeat("x", 1000<<10) // about 1 MiB
 	for _, id := range []string{"v2", "v3", "v4", "v5", "v6", "v7", "v8"} {
 		definition := versioned(id)
-		for i := range 10 { // about 1 MiB
-			definition.Env = append(definition.Env, executor.EnvVar{Name: fmt.Sprint("FILLER_", i), Value: filler})
-		}
+		definition.VolumeMountedFiles = []executor.File{{Path: "filler", Content: filler}}
 		x.commit(x.d.Update(lrp.Update{DefinitionID: &id, Definition: &definition}))
 		if id < "v5" {
 			x.complete()

@@ -187,6 +187,34 @@ func TestCreateAndDesireRefuseWhatIsInvalid(t *testing.T) {
 	}
 }
 
+// What is stored may be larger, since an earlier release took it.
+func TestOnlyWhatIsNewMustNotBeLarge(t *testing.T) {
+	large := runnable()
+	large.Action.Run.Args = []string{strings.Repeat("x", executor.MaxDefinitionBytes)}
+	files := runnable()
+	files.VolumeMountedFiles = []executor.File{{Path: "f", Content: strings.Repeat("x", executor.MaxFilesBytes)}}
+	desire := func(d lrp.Definition) error {
+		_, err := lrp.CreateFrom(lrp.DesiredLRP{ProcessGUID: "p", Domain: "d", Definition: d}, epoch)
+		return err
+	}
+	update := func(d lrp.Definition) error {
+		stored, id := valid(), "v2"
+		stored.Definitions["v1"] = large
+		_, err := stored.Update(lrp.Update{DefinitionID: &id, Definition: &d})
+		return err
+	}
+	for name, try := range map[string]func(lrp.Definition) error{"desired": desire, "updated": update} {
+		if err := try(large); err == nil || !strings.Contains(err.Error(), "want at most 262144 bytes as JSON, beside files") {
+			t.Errorf("%s: %v", name, err)
+		}
+		for _, d := range []lrp.Definition{files, runnable()} {
+			if err := try(d); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
 func TestAnUpdateChangesWhatItNamesAndNothingElse(t *testing.T) {
 	d := valid()
 	d.ImageUsername, d.ImagePassword = "u", "p"

@@ -99,6 +99,7 @@ func checkCommand(c Command, now time.Time) error {
 	switch c := c.(type) {
 	case Desire:
 		checkDesired(&v, c.GUID, c.Domain, &c.Definition)
+		executor.ValidateSize(&v, &c.Definition, c.Definition.VolumeMountedFiles)
 		v.OneLine("domain", c.Domain) // of new tasks only
 	case Start:
 		checkContainer(&v, c.CellID, c.InstanceGUID)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -155,5 +156,21 @@ func TestADefinitionIsValidatedAlone(t *testing.T) {
 	d.Action = executor.Action{}
 	if err := d.Validate(); !errors.Is(err, executor.ErrInvalid) {
 		t.Errorf("no action: %v", err)
+	}
+}
+
+// What is stored may be larger, since an earlier release took it.
+func TestOnlyANewTaskMustNotBeLarge(t *testing.T) {
+	d := definition()
+	d.VolumeMountedFiles = []executor.File{{Path: "f", Content: strings.Repeat("x", executor.MaxFilesBytes)}}
+	if _, err := Step(nil, Desire{GUID: "t", Domain: "d", Definition: d}, epoch, Policy{}); err != nil {
+		t.Errorf("with large files: %v", err)
+	}
+	d.Env = slices.Repeat([]executor.EnvVar{{Name: "A", Value: strings.Repeat("x", 100<<10)}}, 3)
+	if err := d.Validate(); err != nil {
+		t.Errorf("stored: %v", err)
+	}
+	if _, err := Step(nil, Desire{GUID: "t", Domain: "d", Definition: d}, epoch, Policy{}); err == nil || !strings.Contains(err.Error(), "want at most 262144 bytes as JSON, beside files") {
+		t.Errorf("a new one: %v", err)
 	}
 }

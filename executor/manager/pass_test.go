@@ -3,10 +3,13 @@ package manager_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -126,4 +129,58 @@ func TestAProbeWaitsAsLongAsItsCheckSaysAndAsksForItsPath(t *testing.T) {
 	if len(w.patience) != 2 || w.patience[0] < time.Minute || w.patience[1] < time.Minute {
 		t.Errorf("the checks wait for %v, want an hour each", w.patience)
 	}
+}
+
+// A server that never takes what it is sent would leave it in memory of the kernel that
+// counts for no container, after each request. One that sends headers without end would
+// take processor time of the daemon.
+func TestACheckLeavesNothingBehindAndReadsNoHeaders(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer  string
+		healthy bool
+	}{
+		"a silent server":       {"", false},
+		"a status is enough":    {"HTTP/1.1 200 OK\r\nX-Header: that does not end", true},
+		"a line without an end": {strings.Repeat("HTTP/1.1 200 OK", 1000), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer listener.Close()
+			ended := make(chan error, 1)
+			go func() {
+				conn, err := listener.Accept()
+				if err == nil {
+					defer conn.Close()
+					if _, err = io.WriteString(conn, test.answer); err == nil {
+						_, err = io.Copy(io.Discard, conn)
+					}
+				}
+				ended <- err
+			}()
+			c := newCell(t, func(o *manager.Options) { o.Backend = &caller{o.Backend.(*scripted.Backend), listener.Addr().String()} })
+			c.launch("c", with(work(do("wait forever")), func(w *manager.Work) {
+				w.Ports, w.Check = []uint16{8080}, &executor.CheckDefinition{Checks: []executor.Check{{HTTP: &executor.HTTPCheck{Port: 8080, RequestTimeoutMs: 100}}}}
+			}))
+			c.advance(0)
+			if err := <-ended; !errors.Is(err, syscall.ECONNRESET) {
+				t.Errorf("the connection ends with %v, want a reset", err)
+			}
+			if got, _ := c.Get("c"); (got.State == executor.Running) != test.healthy {
+				t.Errorf("it is %v", got.State)
+			}
+		})
+	}
+}
+
+// A caller connects to an address of the host.
+type caller struct {
+	*scripted.Backend
+	address string
+}
+
+func (c *caller) Dial(ctx context.Context, _ string, _ uint16) (io.ReadWriteCloser, error) {
+	return new(net.Dialer).DialContext(ctx, "tcp", c.address)
 }

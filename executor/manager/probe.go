@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/diegosdk/diego/executor"
@@ -184,16 +185,20 @@ func get(ctx context.Context, backend executor.ContainerBackend, guid string, po
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
+	defer abort(conn)
 	// A connection knows no context. The end of the context closes it, and is then
 	// the reason for what fails.
-	defer context.AfterFunc(ctx, func() { conn.Close() })()
+	defer context.AfterFunc(ctx, func() { abort(conn) })()
 	if err := request.Write(conn); err != nil {
 		return cmp.Or(ctx.Err(), err)
 	}
-	response, err := http.ReadResponse(bufio.NewReader(io.LimitReader(conn, maxResponse)), request)
+	line, err := bufio.NewReader(io.LimitReader(conn, maxStatusLine)).ReadString('\n')
 	if err != nil {
 		return cmp.Or(ctx.Err(), err)
+	}
+	response, err := http.ReadResponse(bufio.NewReader(strings.NewReader(line+"\r\n")), request)
+	if err != nil {
+		return err
 	}
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("the answer is %s", response.Status)
@@ -201,5 +206,14 @@ func get(ctx context.Context, backend executor.ContainerBackend, guid string, po
 	return nil
 }
 
-// maxResponse bounds what is read of an answer; its status is all that counts.
-const maxResponse = 64 << 10
+// maxStatusLine bounds what is read of an answer; its status is all that counts.
+const maxStatusLine = 4 << 10
+
+// abort ends a connection without waiting for the other side. What is sent and not taken
+// would stay in memory of the kernel that counts for no container, for a minute or more.
+func abort(conn io.Closer) {
+	if tcp, ok := conn.(interface{ SetLinger(seconds int) error }); ok {
+		_ = tcp.SetLinger(0) // else it is closed as usual
+	}
+	conn.Close()
+}

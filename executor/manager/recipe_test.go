@@ -281,7 +281,7 @@ func TestReadinessThatComesAndGoesIsReportedEverMoreSeldom(t *testing.T) {
 func TestAProbeThatFailsSaysLittle(t *testing.T) {
 	c := newCell(t, func(o *manager.Options) { o.Dir = t.TempDir() })
 	c.launch("c", with(work(do("wait forever")), func(w *manager.Work) {
-		check := executor.Check{HTTP: &executor.HTTPCheck{Port: 8080, Path: "/" + strings.Repeat("x", 1<<20)}}
+		check := executor.Check{HTTP: &executor.HTTPCheck{Port: 8080, Path: "/" + strings.Repeat("x", executor.MaxCheckPathBytes-1)}}
 		w.Ports, w.Check = []uint16{8080}, &executor.CheckDefinition{Checks: []executor.Check{check}}
 	}))
 	c.advance(3 * time.Second)

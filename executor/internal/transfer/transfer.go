@@ -87,6 +87,7 @@ type Fetcher struct {
 	options   Options
 	cache     cache
 	progress  progress
+	packing   rate
 	former    tenant.Trash  // what earlier Fetchers have kept
 	downloads chan struct{} // holds one for each that has a place
 	late      chan struct{} // and one for each that goes on without
@@ -383,7 +384,7 @@ func (f *Fetcher) Upload(ctx context.Context, to string, tar io.Reader) (err err
 	ctx, disk := f.progress.begin(ctx)
 	defer disk.end()
 	defer func() { err = outcome(ctx, err) }()
-	size, sum, err := f.pack(file, disk.writer(file), tar)
+	size, sum, err := f.pack(ctx, file, disk.writer(file), tar)
 	if err != nil {
 		return err
 	}

@@ -17,14 +17,17 @@ import (
 
 // pack writes a tar stream to file, by w, gzipped, and returns the size and MD5 of the
 // result.
-func (f *Fetcher) pack(file *os.File, w io.Writer, tar io.Reader) (size int64, sum []byte, err error) {
+func (f *Fetcher) pack(ctx context.Context, file *os.File, w io.Writer, tar io.Reader) (size int64, sum []byte, err error) {
 	digest := md5.New()
-	zipped := gzip.NewWriter(io.MultiWriter(w, digest))
+	zipped, err := gzip.NewWriterLevel(io.MultiWriter(w, digest), gzip.BestSpeed)
+	if err != nil {
+		return 0, nil, err
+	}
 	most := f.options.Content.MaxContentBytes
 	if most <= 0 {
 		most = archive.DefaultBytes
 	}
-	n, err := io.Copy(zipped, io.LimitReader(tar, most+1))
+	n, err := io.Copy(zipped, f.packing.reader(ctx, io.LimitReader(tar, most+1)))
 	if err != nil {
 		return 0, nil, err
 	}
