@@ -60,6 +60,7 @@ func (b *Backend) watch() {
 // watchMemory ends greedy containers until done is closed.
 func (b *Backend) watchMemory(done <-chan struct{}) {
 	var r restraint
+	var rest time.Time // until then, nobody asks again what is in sockets
 	for {
 		select {
 		case <-done:
@@ -68,6 +69,10 @@ func (b *Backend) watchMemory(done <-chan struct{}) {
 			if text, err := os.ReadFile("/proc/meminfo"); err == nil {
 				held, much, worst := scarce(string(text), cachedByZFS(), b.countedForContainers)
 				r.look(time.Now(), held, much, func() int64 { return b.endGreediest(worst) })
+			}
+			began := time.Now()
+			if held, much := inSockets("/proc"); much && began.After(rest) && b.endHolders(held/2) == 0 {
+				rest = time.Now().Add(9 * time.Since(began)) // containers with much memory may hold much
 			}
 		}
 	}
@@ -133,6 +138,36 @@ func scarce(meminfo string, zfs int64, counted func() int64) (held int64, much, 
 	return held, much, much && (own-known > share || sum("MemAvailable")+zfs < total/leastAvailable)
 }
 
+// inSockets reads in proc how many bytes the kernel counts for the TCP connections, or UDP
+// sockets, of all networks, whichever are nearer to their limit, and whether that is more
+// than half of it. Above the limit, all connections of the host fail. What is counted
+// there may be several times the memory that is taken.
+func inSockets(proc string) (held int64, much bool) {
+	sockstat, err := os.ReadFile(proc + "/net/sockstat")
+	if err != nil {
+		return 0, false
+	}
+	most := 0.0
+	for line := range strings.Lines(string(sockstat)) {
+		// As in "TCP: inuse 7 orphan 0 tw 2 alloc 8 mem 1", in pages.
+		f := strings.Fields(line)
+		if len(f) < 3 || f[len(f)-2] != "mem" {
+			continue
+		}
+		text, err := os.ReadFile(proc + "/sys/net/ipv4/" + strings.ToLower(strings.TrimSuffix(f[0], ":")) + "_mem")
+		limits := strings.Fields(string(text))
+		if err != nil || len(limits) == 0 {
+			continue // UDPLITE has none of its own
+		}
+		pages, _ := strconv.ParseInt(f[len(f)-1], 10, 64)
+		limit, err := strconv.ParseInt(limits[len(limits)-1], 10, 64)
+		if part := float64(pages) / float64(limit); err == nil && part > most {
+			most, held = part, pages*int64(os.Getpagesize())
+		}
+	}
+	return held, most > 0.5
+}
+
 // cachedByZFS is the size of the cache of ZFS, which is in no line of /proc/meminfo and
 // may take half of the host's memory; 0 where there is no ZFS.
 func cachedByZFS() int64 {
@@ -175,6 +210,48 @@ func (b *Backend) made() []*container {
 // unlimitedGreed is what a container without a memory limit may hold.
 const unlimitedGreed = 1 << 30
 
+// endHolders ends the processes of containers in whose TCP and UDP sockets more waits than
+// their memory limits, until what they hold is as much as is wanted, and returns how much
+// it is. It begins with those that have most sockets, because each look at a container
+// walks through the sockets of all.
+func (b *Backend) endHolders(wanted int64) (freed int64) {
+	if b.network == nil {
+		return 0 // the sockets are in the host's own network
+	}
+	type holder struct {
+		c       *container
+		sockets int64
+	}
+	var holders []holder
+	for _, c := range b.made() {
+		holders = append(holders, holder{c, network.InUse(fmt.Sprintf("/proc/%d/net", c.initPID))})
+	}
+	slices.SortFunc(holders, func(a, b holder) int { return cmp.Compare(b.sockets, a.sockets) })
+	for _, h := range holders {
+		if freed >= wanted {
+			break
+		}
+		ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", h.c.initPID))
+		if err != nil {
+			continue // it has ended
+		}
+		held := network.InternetBytes(ns)
+		ns.Close()
+		if held > h.c.mayHold() && h.c.endForMemory(mostRestraint) {
+			freed += held
+		}
+	}
+	return freed
+}
+
+// mayHold is what the kernel may hold for a container and count for nobody.
+func (c *container) mayHold() int64 {
+	if limit := c.spec.Resources.MemoryMB << 20; limit > 0 {
+		return limit
+	}
+	return unlimitedGreed
+}
+
 // endGreediest ends the processes of the container that holds most beyond its memory
 // limit, if there is one, and returns what it holds. It takes the next one if the first
 // was ended lately or cannot be. At worst, it also ends one that may hide what it holds.
@@ -193,16 +270,12 @@ func (b *Backend) endGreediest(worst bool) (freed int64) {
 	}
 	for i := range suspects {
 		s := &suspects[i]
-		limit := s.c.spec.Resources.MemoryMB << 20
-		if limit <= 0 {
-			limit = unlimitedGreed
-		}
 		held, waiting, unknown := s.c.uncounted(locks)
 		if worst {
 			held += bytesOfUnseen * waiting
 			s.beyond = waiting + unknown
 		}
-		s.held, s.beyond = held, max(held-limit, s.beyond)
+		s.held, s.beyond = held, max(held-s.c.mayHold(), s.beyond)
 	}
 	slices.SortFunc(suspects, func(a, b suspect) int { return cmp.Compare(b.beyond, a.beyond) })
 	for _, s := range suspects {

@@ -3,6 +3,7 @@
 package libcontainer
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -113,6 +114,11 @@ var waitsInSockets = map[string]string{
 		socket my $l, AF_INET, SOCK_STREAM, 0 or die $!; listen $l, 4096 or die $!; push @all, $l;
 		for (1..4000) { socket my $s, AF_INET, SOCK_STREAM, 0 or die $!; connect $s, pack_sockaddr_in((unpack_sockaddr_in getsockname $l)[0], INADDR_LOOPBACK) or die $! }
 	}`,
+	"data that nobody has accepted": `socket my $l, AF_INET, SOCK_STREAM, 0 or die $!; listen $l, 4096 or die $!; push @all, $l;
+		for (1..1000) {
+			socket my $s, AF_INET, SOCK_STREAM, 0 or die $!; connect $s, pack_sockaddr_in((unpack_sockaddr_in getsockname $l)[0], INADDR_LOOPBACK) or die $!;
+			send $s, "x" x 50000, 64;
+		}`,
 	"time stamps in sockets that are bound no more": `for (1..200) {
 		socket my $s, AF_INET, SOCK_DGRAM, 0 or die $!; push @all, $s; fill($s);
 		connect $s, $to; connect $s, pack("S x14", 0);
@@ -143,6 +149,61 @@ func TestAContainerInWhoseSocketsMoreWaitsThanItsMemoryEnds(t *testing.T) {
 			}
 			if e := modest.end(); e != (executor.Exit{Signal: 15}) {
 				t.Errorf("its neighbour ended with %v", e)
+			}
+		})
+	}
+}
+
+func TestAsManyContainersEndAsHoldWhatIsWanted(t *testing.T) {
+	f := newFixture(t)
+	var runs []*run
+	for range 3 {
+		guid, _ := f.create(size(32))
+		r := f.as("nobody", guid, `exec perl -MSocket -e '$| = 1; `+waitsInSockets["connections that nobody accepts"]+`; print "ready\n"; sleep 1000'`)
+		r.says("ready")
+		runs = append(runs, r)
+	}
+	if freed := f.endHolders(100 << 20); freed < 100<<20 {
+		t.Errorf("%d bytes are expected", freed)
+	}
+	f.eventually("two have ended, for 80 MiB each", func() bool { return len(runs[0].exit)+len(runs[1].exit)+len(runs[2].exit) == 2 })
+	for _, r := range runs {
+		if len(r.exit) == 0 {
+			if err := r.Signal(executor.Terminate); err != nil {
+				t.Fatal(err)
+			}
+			if e := r.end(); e != (executor.Exit{Signal: 15}) {
+				t.Errorf("the third has ended with %v", e)
+			}
+			break
+		}
+	}
+}
+
+func TestTheMemoryOfSocketsIsScarceBeyondHalfOfItsLimit(t *testing.T) {
+	for name, test := range map[string]struct {
+		tcp, udp int64 // pages
+		held     int64
+		much     bool
+	}{
+		"none":     {0, 0, 0, false},
+		"half":     {500, 10, 500, false},
+		"more TCP": {501, 10, 501, true},
+		"more UDP": {400, 101, 101, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			proc := t.TempDir()
+			for file, text := range map[string]string{
+				"net/sockstat":         fmt.Sprintf("sockets: used 7\nTCP: inuse 7 orphan 0 tw 2 alloc 8 mem %d\nUDP: inuse 1 mem %d\nUDPLITE: inuse 0\nRAW: inuse 0\nFRAG: inuse 0 memory 0\n", test.tcp, test.udp),
+				"sys/net/ipv4/tcp_mem": "10\t20\t1000\n", "sys/net/ipv4/udp_mem": "10\t20\t200\n",
+			} {
+				path := filepath.Join(proc, file)
+				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if held, much := inSockets(proc); held != test.held*int64(os.Getpagesize()) || much != test.much {
+				t.Errorf("%d bytes, %v", held, much)
 			}
 		})
 	}

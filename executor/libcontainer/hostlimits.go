@@ -11,13 +11,15 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // A hostLimit is one that the kernel has only for the whole host, so that a few
 // containers could use it up for all others.
 type hostLimit struct {
 	file, name string // below /proc/sys, and for sysctl
-	most       int64
+	most       int64  // of each number, if there are several
 	what       string // that containers could use up
 }
 
@@ -27,7 +29,9 @@ type hostLimit struct {
 // with MaxPIDs enough, or 32 small ones, take all 32,768 process ids of a host. Of neighbours
 // there can be no more than the host's networks have addresses: a container that calls
 // them all has the kernel ask for each, and a network of 1024 would fill the table of
-// the whole host.
+// the whole host. Memory for TCP and UDP is a part of what the daemon watches: it ends a
+// container long before half of the host's memory is held in connections that nobody
+// accepts, while by the kernel's limit of a tenth all connections of the host wait.
 var lifted = []hostLimit{
 	{"fs/file-max", "fs.file-max", math.MaxInt64, "open files"},
 	{"kernel/pty/max", "kernel.pty.max", 1 << 20, "terminals"},
@@ -35,6 +39,17 @@ var lifted = []hostLimit{
 	{"kernel/threads-max", "kernel.threads-max", 1 << 22, "threads"},
 	{"net/ipv4/tcp_max_orphans", "net.ipv4.tcp_max_orphans", 1 << 24, "connections that are closed before their data is sent"},
 	{"net/ipv4/neigh/default/gc_thresh3", "net.ipv4.neigh.default.gc_thresh3", 1 << 17, "neighbours on its networks"},
+	{"net/ipv4/tcp_mem", "net.ipv4.tcp_mem", halfOfMemory(), "memory for TCP"},
+	{"net/ipv4/udp_mem", "net.ipv4.udp_mem", halfOfMemory(), "memory for UDP"},
+}
+
+// halfOfMemory is half of the host's memory, in pages.
+func halfOfMemory() int64 {
+	var s unix.Sysinfo_t
+	if unix.Sysinfo(&s) != nil {
+		return 0
+	}
+	return int64(s.Totalram) * int64(s.Unit) / int64(os.Getpagesize()) / 2
 }
 
 // liftLimits lifts them, and returns what keeps it from that, or "". sysctl is
@@ -42,10 +57,10 @@ var lifted = []hostLimit{
 func liftLimits(sysctl string) (missing string) {
 	for i, l := range lifted {
 		path := filepath.Join(sysctl, l.file)
-		most := strconv.FormatInt(l.most, 10)
 		text, err := os.ReadFile(path)
-		now := strings.TrimSpace(string(text))
-		if n, parseErr := strconv.ParseInt(now, 10, 64); err == nil && (parseErr != nil || n < l.most) {
+		now := strings.Join(strings.Fields(string(text)), " ")
+		most := l.over(now)
+		if err == nil && most != now {
 			err = os.WriteFile(path, []byte(most), 0)
 		}
 		if i > 0 && errors.Is(err, fs.ErrNotExist) { // in a namespace that does not have it
@@ -56,4 +71,15 @@ func liftLimits(sysctl string) (missing string) {
 		}
 	}
 	return missing
+}
+
+// over is what a limit is lifted to: none of its numbers is lowered.
+func (l hostLimit) over(now string) string {
+	numbers := strings.Split(now, " ")
+	for i, text := range numbers {
+		if n, err := strconv.ParseInt(text, 10, 64); err != nil || n < l.most {
+			numbers[i] = strconv.FormatInt(l.most, 10)
+		}
+	}
+	return strings.Join(numbers, " ")
 }

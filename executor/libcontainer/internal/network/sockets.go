@@ -47,6 +47,33 @@ func SocketsIn(ns *os.File) (s Sockets, err error) {
 	return s, err
 }
 
+// InternetBytes is how much waits in the TCP and UDP sockets of a network namespace.
+func InternetBytes(ns *os.File) int64 {
+	var s Sockets
+	s.Listed = map[uint64]bool{}
+	_ = InNamespace(ns, func() error {
+		s.addAllInternet(s.addInternet)
+		return nil
+	}) // if it cannot be asked, it is not known to hold anything
+	return s.Bytes
+}
+
+// InUse is how many TCP and UDP sockets a network namespace has. dir is /proc/PID/net of
+// a process in it.
+func InUse(dir string) (sockets int64) {
+	for _, name := range []string{"sockstat", "sockstat6"} {
+		text, _ := os.ReadFile(dir + "/" + name) // no file, no IPv6
+		for line := range strings.Lines(string(text)) {
+			// As in "TCP: inuse 7 orphan 0 tw 2 alloc 8 mem 1".
+			if f := strings.Fields(line); len(f) > 2 && f[1] == "inuse" {
+				n, _ := strconv.ParseInt(f[2], 10, 64)
+				sockets += n
+			}
+		}
+	}
+	return sockets
+}
+
 // notListed is how many sockets are in none of the kernel's lists, by the texts of
 // /proc/net/sockstat and protocols. The first counts all, the second those in lists.
 func notListed(sockstat, protocols string) int64 {

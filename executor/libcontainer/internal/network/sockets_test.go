@@ -4,6 +4,7 @@ package network
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -117,5 +118,20 @@ func TestWhatWaitsInSocketsIsThatOfOneNetwork(t *testing.T) {
 	}
 	if got := held(); got < 10_000 || got > 100_000 {
 		t.Errorf("a socket in which 10,000 bytes wait holds %d", got)
+	}
+}
+
+func TestTheSocketsOfANetworkAreCounted(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"sockstat":  "sockets: used 7\nTCP: inuse 3 orphan 0 tw 2 alloc 8 mem 1\nUDP: inuse 2 mem 0\nUDPLITE: inuse 0\nRAW: inuse 0\nFRAG: inuse 0 memory 0\n",
+		"sockstat6": "TCP6: inuse 40\nUDP6: inuse 1\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := InUse(dir); n != 46 {
+		t.Errorf("there are %d, want 46", n)
 	}
 }
