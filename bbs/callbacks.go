@@ -8,8 +8,11 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
+	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -34,9 +37,17 @@ type Post func(ctx context.Context, url string, r task.CallbackResponse) (status
 // status is returned.
 func PostJSON(client *http.Client) Post {
 	if client == nil {
-		client = reach.Policy{}.Client(0)
+		client = callbackClient(reach.Policy{})
 	}
 	return postJSON(client, slog.New(slog.DiscardHandler))
+}
+
+// callbackClient returns a client that keeps little of each answer, because many servers
+// may answer slowly at a time. Of headers, only a Location counts.
+func callbackClient(policy reach.Policy) *http.Client {
+	client := policy.Client(0)
+	client.Transport.(*http.Transport).MaxResponseHeaderBytes = 16 << 10
+	return client
 }
 
 func postJSON(client *http.Client, logger *slog.Logger) Post {
@@ -83,8 +94,9 @@ func keepPosting(next *http.Request, via []*http.Request) error {
 // interrupts that, convergence requests the callback again (000 §Resolving
 // Completed Tasks).
 //
-// A server decides how long its callbacks take, up to the timeout of each. So one
-// domain cannot keep the callbacks of others from being made; see take and add.
+// A server decides how long its callbacks take, up to the timeout of each. So neither
+// a host nor a domain can keep the callbacks of others from being made; see take and
+// add.
 type callbacks struct {
 	store       storage.Store
 	post        Post
@@ -96,12 +108,35 @@ type callbacks struct {
 	metrics     auction.Metrics
 	logger      *slog.Logger
 	wake        chan struct{}
+	atStore     chan struct{} // holds one for each use of the store
 
 	mu     sync.Mutex
 	jobs   map[callbackKey]*callbackJob
 	jobsOf map[string]int // how many by domain
+	added  int            // so far
 	busy   int            // attempts that run has begun
 	busyOf map[string]int // the same by domain
+	busyAt map[string]int // the same by host
+}
+
+const (
+	// callbackPlaces is how many callbacks are made at a time by default. They are so
+	// many because most of those that take long only wait. With the default limit, each
+	// is tried at least once before its task expires, unless its own host has very many
+	// that hang.
+	callbackPlaces = 1000
+	// callbackStoreUses is how many callbacks use the store at a time. Others need it too.
+	callbackStoreUses = 50
+)
+
+func newCallbacks(store storage.Store, o DutiesOptions) *callbacks {
+	return &callbacks{
+		store: store, post: o.Post, policy: o.Callbacks.WithDefaults(), tasks: o.Tasks,
+		concurrency: cmp.Or(o.Concurrency, callbackPlaces), limit: cmp.Or(o.MaxCallbacks, 10_000),
+		now: o.Now, metrics: o.Metrics, logger: o.Logger,
+		wake: make(chan struct{}, 1), atStore: make(chan struct{}, callbackStoreUses),
+		jobs: map[callbackKey]*callbackJob{}, jobsOf: map[string]int{}, busyOf: map[string]int{}, busyAt: map[string]int{},
+	}
 }
 
 // A callbackKey names one task. A later task with the same guid has another key.
@@ -112,12 +147,40 @@ type callbackKey struct {
 
 type callbackJob struct {
 	key      callbackKey
+	number   int // in the order in which they were added
 	domain   string
 	url      string
+	host     string // that of the URL, with its port
+	again    bool   // it was requested before, and its task was RESOLVING meanwhile
 	response task.CallbackResponse
 	attempts int
 	due      time.Time // zero: at once
 	busy     bool
+}
+
+// turn is 0 for a callback that was never tried, 1 for a repeat.
+func (j *callbackJob) turn() int {
+	if j.attempts > 0 || j.again {
+		return 1
+	}
+	return 0
+}
+
+// hostOf returns the host and the port of a URL, or nothing if the URL is invalid.
+func hostOf(callbackURL string) string {
+	u, err := url.Parse(callbackURL)
+	if err != nil {
+		return ""
+	}
+	port := u.Port()
+	switch {
+	case port != "":
+	case u.Scheme == "https":
+		port = "443"
+	default:
+		port = "80"
+	}
+	return net.JoinHostPort(strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")), port)
 }
 
 // add takes a COMPLETED task with a callback URL. A task that is already here
@@ -143,7 +206,11 @@ func (c *callbacks) add(t *task.Task) {
 		c.drop(surplus)
 	}
 	c.jobsOf[t.Domain]++
-	c.jobs[key] = &callbackJob{key: key, domain: t.Domain, url: t.CompletionCallbackURL}
+	c.added++
+	c.jobs[key] = &callbackJob{
+		key: key, number: c.added, domain: t.Domain, url: t.CompletionCallbackURL, host: hostOf(t.CompletionCallbackURL),
+		again: t.UpdatedAt.After(t.FirstCompletedAt),
+	}
 	c.signal()
 }
 
@@ -245,6 +312,8 @@ func (c *callbacks) attempt(ctx context.Context, j *callbackJob) (done bool) {
 // waits for its turn, the consumer may delete the task, or another leader may
 // have made the callback.
 func (c *callbacks) resolving(ctx context.Context, key callbackKey) bool {
+	c.atStore <- struct{}{}
+	defer func() { <-c.atStore }()
 	t, err := c.store.Task(ctx, key.guid)
 	return err == nil && t.ModificationTag.Epoch == key.epoch && t.State == task.Resolving
 }
@@ -252,6 +321,8 @@ func (c *callbacks) resolving(ctx context.Context, key callbackKey) bool {
 // step applies a command to this very task. It returns the task afterwards, nil
 // if it is gone or another task has its guid.
 func (c *callbacks) step(ctx context.Context, key callbackKey, command task.Command) (*task.Task, error) {
+	c.atStore <- struct{}{}
+	defer func() { <-c.atStore }()
 	d, _, err := storage.ApplyTask(ctx, c.store, key.guid, nil, func(t *task.Task) (task.Decision, error) {
 		if t == nil || t.ModificationTag.Epoch != key.epoch {
 			return task.Decision{}, nil
@@ -262,31 +333,46 @@ func (c *callbacks) step(ctx context.Context, key callbackKey, command task.Comm
 }
 
 // take begins an attempt at a callback that is due, if there is a place for it. The
-// domain with the fewest places goes first, and within it the callback with the
-// most attempts, because its task is RESOLVING for a limited time. A quarter of the
-// places, and at least one if there are several, is kept for domains that have none.
-// If no callback can begin, take returns how long to wait, unless a signal comes.
+// rule: first attempts go before repeats; among each, the host with the fewest places
+// goes first, then the domain with the fewest. Of what is equal so far, the callback
+// with the most attempts goes first, because its task is RESOLVING for a limited time,
+// and then the one that waits longest.
+//
+// A host has at most an eighth of the places, and at least one. A quarter of the places,
+// and at least one if there are several, is kept for domains that have none. If no
+// callback can begin, take returns how long to wait, unless a signal comes.
 func (c *callbacks) take() (job *callbackJob, wait time.Duration) {
 	now := c.now()
 	wait = time.Hour
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	shared := c.concurrency - (c.concurrency+3)/4
+	if c.busy >= c.concurrency {
+		return nil, wait // the end of an attempt signals
+	}
+	perHost, shared := max(1, c.concurrency/8), c.concurrency-(c.concurrency+3)/4
+	var at, of int // the places of the job's host and domain
 	for _, j := range c.jobs {
-		switch {
-		case j.busy:
-		case now.Before(j.due):
+		if j.busy {
+			continue
+		}
+		if now.Before(j.due) {
 			wait = min(wait, j.due.Sub(now))
-		case c.busy >= c.concurrency || c.busy >= shared && c.busyOf[j.domain] > 0: // the end of an attempt signals
-		case job == nil || cmp.Or(cmp.Compare(c.busyOf[j.domain], c.busyOf[job.domain]), cmp.Compare(job.attempts, j.attempts),
-			j.due.Compare(job.due), cmp.Compare(j.key.guid, job.key.guid)) < 0:
-			job = j
+			continue
+		}
+		jAt, jOf := c.busyAt[j.host], c.busyOf[j.domain]
+		if jAt >= perHost || jOf > 0 && c.busy >= shared {
+			continue
+		}
+		if job == nil || cmp.Or(cmp.Compare(j.turn(), job.turn()), cmp.Compare(jAt, at), cmp.Compare(jOf, of),
+			cmp.Compare(job.attempts, j.attempts), j.due.Compare(job.due), cmp.Compare(j.number, job.number)) < 0 {
+			job, at, of = j, jAt, jOf
 		}
 	}
 	if job != nil {
 		job.busy = true
 		c.busy++
 		c.busyOf[job.domain]++
+		c.busyAt[job.host]++
 	}
 	return job, wait
 }
@@ -303,6 +389,9 @@ func (c *callbacks) carryOut(ctx context.Context, j *callbackJob) {
 	c.busy--
 	if c.busyOf[j.domain]--; c.busyOf[j.domain] == 0 {
 		delete(c.busyOf, j.domain)
+	}
+	if c.busyAt[j.host]--; c.busyAt[j.host] == 0 {
+		delete(c.busyAt, j.host)
 	}
 	c.signal()
 }

@@ -1,10 +1,12 @@
 package bbs
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -13,18 +15,26 @@ import (
 
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/internal/reach"
 	"github.com/diegosdk/diego/internal/testenv"
+	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
 	"github.com/diegosdk/diego/task"
 )
 
-// A consumer takes callbacks. Those for "slow" get no answer until their time is
-// up.
+// A consumer takes callbacks. Those for hosts whose names begin with "slow" get no
+// answer until their time is up.
 type consumer struct {
-	mu   sync.Mutex
-	took map[string]time.Duration // by task
-	open int
-	most int
+	mu     sync.Mutex
+	took   map[string]time.Duration // by task
+	open   int
+	most   int
+	openAt map[string]int // by URL
+	mostAt int
+}
+
+func newConsumer() *consumer {
+	return &consumer{took: map[string]time.Duration{}, openAt: map[string]int{}}
 }
 
 // of returns when a task was last reported, and whether it was.
@@ -41,13 +51,16 @@ func (c *consumer) post(began time.Time) Post {
 		c.took[r.TaskGUID] = time.Since(began)
 		c.open++
 		c.most = max(c.most, c.open)
+		c.openAt[url]++
+		c.mostAt = max(c.mostAt, c.openAt[url])
 		c.mu.Unlock()
 		defer func() {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			c.open--
+			c.openAt[url]--
 		}()
-		if url == "http://slow" {
+		if strings.HasPrefix(url, "http://slow") {
 			<-ctx.Done()
 			return 0
 		}
@@ -63,11 +76,9 @@ func calling(t testing.TB, post Post, limit int) (c *callbacks, complete func(do
 	if err != nil {
 		t.Fatal(err)
 	}
-	c = &callbacks{
-		store: store, post: post, policy: task.CallbackPolicy{}.WithDefaults(), concurrency: 50, limit: cmp.Or(limit, 10_000),
-		now: time.Now, metrics: auction.NoMetrics{}, logger: slog.New(slog.DiscardHandler),
-		wake: make(chan struct{}, 1), jobs: map[callbackKey]*callbackJob{}, jobsOf: map[string]int{}, busyOf: map[string]int{},
-	}
+	c = newCallbacks(store, DutiesOptions{
+		Post: post, MaxCallbacks: limit, Now: time.Now, Metrics: auction.NoMetrics{}, Logger: slog.New(slog.DiscardHandler),
+	})
 	return c, func(domain, guid, url string) {
 		if err := b.DesireTask(t.Context(), task.Desire{GUID: guid, Domain: domain, Definition: task.Definition{
 			RunInfo: executor.RunInfo{
@@ -90,7 +101,7 @@ func calling(t testing.TB, post Post, limit int) (c *callbacks, complete func(do
 
 func TestCallbacksOfADomainWithoutAnswersHoldUpNoOther(t *testing.T) {
 	testenv.Bubble(t, func(t *testing.T) {
-		taken := consumer{took: map[string]time.Duration{}}
+		taken := newConsumer()
 		c, complete := calling(t, taken.post(time.Now()), 0)
 		for i := range 150 {
 			complete("slow", fmt.Sprint("slow-", i), "http://slow")
@@ -113,11 +124,11 @@ func TestCallbacksOfADomainWithoutAnswersHoldUpNoOther(t *testing.T) {
 		synctest.Wait()
 		end()
 		running.Wait()
-		if len(c.jobs) > 0 || len(c.jobsOf) > 0 || c.busy > 0 || len(c.busyOf) > 0 {
-			t.Errorf("left: %d callbacks, %v, %d attempts, %v", len(c.jobs), c.jobsOf, c.busy, c.busyOf)
+		if len(c.jobs) > 0 || len(c.jobsOf) > 0 || c.busy > 0 || len(c.busyOf) > 0 || len(c.busyAt) > 0 {
+			t.Errorf("left: %d callbacks, %v, %d attempts, %v, %v", len(c.jobs), c.jobsOf, c.busy, c.busyOf, c.busyAt)
 		}
-		if len(taken.took) != 170 || taken.most > 50 {
-			t.Errorf("%d tasks were reported, up to %d at a time; want 170 and at most 50", len(taken.took), taken.most)
+		if len(taken.took) != 170 || taken.mostAt > 125 {
+			t.Errorf("%d tasks were reported, up to %d at a time to one host; want 170 and at most 125", len(taken.took), taken.mostAt)
 		}
 	})
 }
@@ -143,7 +154,7 @@ func TestADomainWithManyCallbacksLeavesRoomForOthers(t *testing.T) {
 	}
 }
 
-func TestACallbackWithAttemptsGoesBeforeOthersOfItsDomain(t *testing.T) {
+func TestFirstAttemptsGoBeforeRepeatsAndTheMostRepeatedNext(t *testing.T) {
 	testenv.Bubble(t, func(t *testing.T) {
 		var order []string
 		c, complete := calling(t, func(_ context.Context, _ string, r task.CallbackResponse) int {
@@ -162,7 +173,7 @@ func TestACallbackWithAttemptsGoesBeforeOthersOfItsDomain(t *testing.T) {
 		synctest.Wait()
 		end()
 		running.Wait()
-		if got := strings.Join(order, ""); got != "abababccc" {
+		if got := strings.Join(order, ""); got != "abcababcc" {
 			t.Errorf("attempts in the order %s", got)
 		}
 	})
@@ -170,11 +181,11 @@ func TestACallbackWithAttemptsGoesBeforeOthersOfItsDomain(t *testing.T) {
 
 func TestOfFewPlacesOneIsForOtherDomains(t *testing.T) {
 	testenv.Bubble(t, func(t *testing.T) {
-		taken := consumer{took: map[string]time.Duration{}}
+		taken := newConsumer()
 		c, complete := calling(t, taken.post(time.Now()), 0)
 		c.concurrency = 2
 		for i := range 10 {
-			complete("slow", fmt.Sprint("slow-", i), "http://slow")
+			complete("slow", fmt.Sprint("slow-", i), fmt.Sprint("http://slow-", i))
 		}
 		ctx, end := context.WithCancel(t.Context())
 		var running sync.WaitGroup
@@ -188,6 +199,166 @@ func TestOfFewPlacesOneIsForOtherDomains(t *testing.T) {
 		end()
 		running.Wait()
 	})
+}
+
+func TestManyCallbacksWithoutAnswersHoldUpNoNeighbour(t *testing.T) {
+	for name, hanging := range map[string]func(i int) (domain, url string){
+		"one host, the neighbour's domain":   func(int) (string, string) { return "shared", "http://slow" },
+		"one host, many domains":             func(i int) (string, string) { return fmt.Sprint("slow-", i%100), "http://slow" },
+		"many hosts, the neighbour's domain": func(i int) (string, string) { return "shared", fmt.Sprint("http://slow-", i) },
+		"many hosts, many domains":           func(i int) (string, string) { return fmt.Sprint("slow-", i), fmt.Sprint("http://slow-", i) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			testenv.Bubble(t, func(t *testing.T) {
+				taken := newConsumer()
+				c, complete := calling(t, taken.post(time.Now()), 0)
+				for i := range 600 {
+					domain, url := hanging(i)
+					complete(domain, fmt.Sprint("job-", i), url)
+				}
+				ctx, end := context.WithCancel(t.Context())
+				var running sync.WaitGroup
+				running.Go(func() { c.run(ctx) })
+				time.Sleep(9500 * time.Millisecond) // the first have been tried, and are due again
+				began := 9500 * time.Millisecond
+				complete("shared", "shop", "http://shop")
+				time.Sleep(2 * time.Minute)
+				if at, called := taken.of("shop"); !called || at-began > time.Second {
+					t.Errorf("the neighbour was called: %t, after %v", called, at-began)
+				}
+				end()
+				running.Wait()
+				if taken.mostAt > 125 || taken.most > 1000 {
+					t.Errorf("up to %d callbacks at a time, up to %d of one host; want at most 1000 and 125", taken.most, taken.mostAt)
+				}
+			})
+		})
+	}
+}
+
+// There are ten times as many callbacks as places, as with the defaults of both.
+func TestTheLastOfAllThatMayWaitIsTriedBeforeItsTaskExpires(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
+		taken := newConsumer()
+		c, complete := calling(t, taken.post(time.Now()), 200)
+		c.concurrency = 20
+		for i := range 199 {
+			complete(fmt.Sprint("slow-", i), fmt.Sprint("job-", i), fmt.Sprint("http://slow-", i))
+		}
+		complete("shop", "shop", "http://shop")
+		ctx, end := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { c.run(ctx) })
+		time.Sleep(2 * time.Minute)
+		if at, called := taken.of("shop"); !called || at > 80*time.Second {
+			t.Errorf("shop: called: %t, after %v; want at most 80 s", called, at)
+		}
+		end()
+		running.Wait()
+	})
+}
+
+func TestACallbackThatIsRequestedAgainIsARepeat(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
+		c, _ := calling(t, nil, 0)
+		add := func(guid string, demoted time.Duration) {
+			now := time.Now()
+			c.add(&task.Task{
+				GUID: guid, Domain: guid, Definition: task.Definition{CompletionCallbackURL: "http://" + guid},
+				State: task.Completed, FirstCompletedAt: now, UpdatedAt: now.Add(demoted),
+			})
+		}
+		add("again", 30*time.Second) // it was RESOLVING meanwhile
+		add("new", 0)
+		for _, want := range []string{"new", "again"} {
+			if job, _ := c.take(); job == nil || job.key.guid != want {
+				t.Errorf("taken: %+v, want %s", job, want)
+			}
+		}
+	})
+}
+
+func TestAPlaceGoesToTheHostThenToTheDomainWithTheFewestThenToTheOldest(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
+		c, _ := calling(t, nil, 0)
+		for _, at := range []struct{ guid, domain, url string }{
+			{"z-1", "a", "http://one"},
+			{"y-2", "b", "http://one"},
+			{"x-3", "a", "https://two"},
+			{"w-4", "a", "http://One.:80/path?query"},
+			{"v-5", "b", "https://two:443"},
+			{"u-6", "b", "https://two:444"},
+		} {
+			c.add(&task.Task{
+				GUID: at.guid, Domain: at.domain, Definition: task.Definition{CompletionCallbackURL: at.url},
+				State: task.Completed, FirstCompletedAt: time.Now(), UpdatedAt: time.Now(),
+			})
+		}
+		var order []string
+		for job, _ := c.take(); job != nil; job, _ = c.take() {
+			order = append(order, job.key.guid)
+		}
+		if got := strings.Join(order, " "); got != "z-1 v-5 u-6 x-3 y-2 w-4" {
+			t.Errorf("taken in the order %s", got)
+		}
+	})
+}
+
+// A busyStore counts the transactions that callbacks make at a time.
+type busyStore struct {
+	storage.Passthrough
+	mu         sync.Mutex
+	open, most int
+}
+
+func (s *busyStore) slow() {
+	s.mu.Lock()
+	s.open++
+	s.most = max(s.most, s.open)
+	s.mu.Unlock()
+	time.Sleep(10 * time.Millisecond)
+	s.mu.Lock()
+	s.open--
+	s.mu.Unlock()
+}
+
+func (s *busyStore) Task(ctx context.Context, guid string) (*task.Task, error) {
+	s.slow()
+	return s.Passthrough.Task(ctx, guid)
+}
+
+func TestCallbacksLeaveTheStoreToOthers(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
+		taken := newConsumer()
+		c, complete := calling(t, taken.post(time.Now()), 0)
+		store := &busyStore{Passthrough: storage.Passthrough{Store: c.store}}
+		c.store = store
+		for i := range 600 {
+			complete("slow", fmt.Sprint("job-", i), fmt.Sprint("http://slow-", i))
+		}
+		ctx, end := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { c.run(ctx) })
+		time.Sleep(20 * time.Second) // with repeats
+		end()
+		running.Wait()
+		if store.most != 50 || len(taken.took) != 600 {
+			t.Errorf("%d at a time at the store, and %d callbacks; want 50 and 600", store.most, len(taken.took))
+		}
+	})
+}
+
+// A server that never ends its headers holds memory for a while.
+func TestACallbackReadsFewHeaders(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Long", strings.Repeat("x", 20<<10))
+	}))
+	defer server.Close()
+	client := callbackClient(reach.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})
+	defer client.CloseIdleConnections()
+	if status := PostJSON(client)(t.Context(), server.URL, task.CallbackResponse{TaskGUID: "job", CreatedAt: time.Unix(1, 0)}); status != 0 {
+		t.Errorf("the status is %d, want none", status)
+	}
 }
 
 // A domain may complete far more tasks than can wait. Each costs the same then.

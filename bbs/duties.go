@@ -117,7 +117,7 @@ func NewDuties(o DutiesOptions) (*Duties, error) {
 	o.Metrics = cmp.Or[auction.Metrics](o.Metrics, auction.NoMetrics{})
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Post == nil {
-		o.Post = postJSON(reach.Policy{Allow: o.CallbackAllow, Deny: o.CallbackDeny}.Client(0), o.Logger)
+		o.Post = postJSON(callbackClient(reach.Policy{Allow: o.CallbackAllow, Deny: o.CallbackDeny}), o.Logger)
 	}
 	d := &Duties{o: o}
 	d.follower = &follower{
@@ -131,12 +131,7 @@ func NewDuties(o DutiesOptions) (*Duties, error) {
 	cells := new(roster)
 	d.Directory = NewDirectory(func(ctx context.Context) ([]CellPresence, error) { return cells.list(ctx, d.Store) }, o.Dial)
 	d.follower.store = d.Store
-	d.callbacks = &callbacks{
-		store: d.Store, post: o.Post, policy: o.Callbacks.WithDefaults(), tasks: o.Tasks,
-		concurrency: cmp.Or(o.Concurrency, 50), limit: cmp.Or(o.MaxCallbacks, 10_000),
-		now: o.Now, metrics: o.Metrics, logger: o.Logger,
-		wake: make(chan struct{}, 1), jobs: map[callbackKey]*callbackJob{}, jobsOf: map[string]int{}, busyOf: map[string]int{},
-	}
+	d.callbacks = newCallbacks(d.Store, o)
 	d.outbox = &outbox{
 		store: d.Store, directory: d.Directory,
 		rollout:  func(ctx context.Context, guid string) error { return d.BBS.ContinueRollout(ctx, guid) },
