@@ -17,11 +17,12 @@ import (
 
 // Store are the settings of the database, for embedding.
 type Store struct {
-	StoreDSN    string        `name:"store" required:"true" secret:"true" help:"the database: sqlite:/path/to/file.db, postgres://user:password@host/db or mysql://user:password@host/db; set it in the file, because everybody on the host can read flags"`
-	StoreWait   time.Duration `name:"store_wait" default:"1m" range:"0s..1h" help:"how long to wait at the start for a database that cannot be reached"`
-	StoreEvents int           `name:"store_events" option:"sqlstore.Options.Events" default:"100000" range:"1000..100000000" help:"how many of the newest events are kept for subscribers"`
-	StoreConns  int           `name:"store_conns" option:"sqlstore.Options.MaxConns" default:"16" range:"2..1000" help:"connections to PostgreSQL or MySQL"`
-	StoreSync   string        `name:"store_sync" option:"sqlstore.Options.FullSync,by hand" oneof:"full normal" help:"what SQLite does for a power cut: full, the default, flushes each commit to the disk; with normal the newest commits may be undone, in order"`
+	StoreDSN        string        `name:"store" required:"true" secret:"true" help:"the database: sqlite:/path/to/file.db, postgres://user:password@host/db or mysql://user:password@host/db; set it in the file, because everybody on the host can read flags"`
+	StoreWait       time.Duration `name:"store_wait" default:"1m" range:"0s..1h" help:"how long to wait at the start for a database that cannot be reached"`
+	StoreEvents     int           `name:"store_events" option:"sqlstore.Options.Events" default:"100000" range:"1000..100000000" help:"how many of the newest events are kept for subscribers"`
+	StoreEventBytes int64         `name:"store_event_bytes" option:"sqlstore.Options.EventBytes" default:"268435456" range:"16777216..1099511627776" unit:"bytes" help:"how large the newest events may be together that are kept for subscribers; the oldest of more are dropped, even if there are fewer than store_events"`
+	StoreConns      int           `name:"store_conns" option:"sqlstore.Options.MaxConns" default:"16" range:"2..1000" help:"connections to PostgreSQL or MySQL"`
+	StoreSync       string        `name:"store_sync" option:"sqlstore.Options.FullSync,by hand" oneof:"full normal" help:"what SQLite does for a power cut: full, the default, flushes each commit to the disk; with normal the newest commits may be undone, in order"`
 
 	StoreRemember     int  `name:"store_remember" option:"sqlstore.Options.Remember,by hand" default:"65536" range:"0..100000000" help:"how many instances and deployments, of less than 1 KiB each, a leader keeps in memory so that it need not read them for each step"`
 	StoreOneByOne     bool `name:"store_one_by_one" option:"sqlstore.Options.OneByOne" help:"send one statement at a time, for a pooler in front of the server that takes no more, such as PgBouncer in transaction mode"`

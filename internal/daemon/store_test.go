@@ -108,10 +108,10 @@ func TestSettingsOfTheStoreReachIt(t *testing.T) {
 		args []string
 		want sqlstore.Options
 	}{
-		{nil, sqlstore.Options{Events: 100_000, MaxConns: 16, Remember: 65_536, FullSync: true}},
+		{nil, sqlstore.Options{Events: 100_000, EventBytes: 256 << 20, MaxConns: 16, Remember: 65_536, FullSync: true}},
 		{
-			[]string{"--store-events", "1000", "--store-conns", "2", "--store-sync", "normal", "--store-remember", "0", "--store-no-migrations"},
-			sqlstore.Options{Events: 1000, MaxConns: 2, Remember: -1, NoMigrations: true},
+			[]string{"--store-events", "1000", "--store-event-bytes", "16777216", "--store-conns", "2", "--store-sync", "normal", "--store-remember", "0", "--store-no-migrations"},
+			sqlstore.Options{Events: 1000, EventBytes: 16 << 20, MaxConns: 2, Remember: -1, NoMigrations: true},
 		},
 	} {
 		s, _, _ := opening(t, append([]string{"--store", "sqlite:x.db"}, tt.args...)...)

@@ -34,6 +34,10 @@ type Options struct {
 	// Events is the number of the newest events that the log holds (default
 	// 100,000). Up to twice as many stay in memory.
 	Events int
+	// EventBytes is how many bytes the log may take: events beyond it are dropped
+	// as those beyond Events are, but never the newest. What counts is the encoding
+	// of each event, which costs each commit its time (default: no limit).
+	EventBytes int64
 	// Requests is how long request ids are remembered, at least (default 1 h,
 	// which is also the minimum).
 	Requests time.Duration
@@ -81,6 +85,10 @@ type core struct {
 	// have been lost.
 	floor int64
 	aside []storage.Quarantine
+	// sizes are those of the newest events, the last of the log's last, and bytes
+	// is their sum, if the options limit it.
+	sizes []int64
+	bytes int64
 	// wake is closed when there are new events; nil if nobody waits.
 	wake    chan struct{}
 	runlock func()
@@ -395,12 +403,36 @@ func (c *core) append(events []storage.Event, now time.Time) {
 		st.log = append(st.log, e)
 	}
 	st.oldest = st.extent().Keep(c.options.Events, st.gaps)
+	if c.options.EventBytes > 0 {
+		c.keepBytes(events)
+	}
 	if len(st.log) > 2*c.options.Events {
 		st.log = slices.Clone(st.log[len(st.log)-c.options.Events:])
 	}
 	if c.wake != nil {
 		close(c.wake)
 		c.wake = nil
+	}
+}
+
+// keepBytes moves the beginning of the log along until its events, the newest of
+// which were added just now, have no more bytes than they may.
+func (c *core) keepBytes(added []storage.Event) {
+	st := &c.state
+	for i := range added {
+		data, _ := storage.EncodeEvent(&added[i]) // what has no encoding takes no room in it
+		c.sizes = append(c.sizes, int64(len(data)))
+		c.bytes += int64(len(data))
+	}
+	for len(c.sizes) > 1 && (c.bytes > c.options.EventBytes || len(c.sizes) > len(st.log)) {
+		c.bytes -= c.sizes[0]
+		c.sizes = c.sizes[1:]
+	}
+	if first := len(st.log) - len(c.sizes); first >= 0 {
+		st.oldest = max(st.oldest, st.log[first].Sequence)
+		if first > len(c.sizes) { // snapshots keep the old log
+			st.log = slices.Clone(st.log[first:])
+		}
 	}
 }
 

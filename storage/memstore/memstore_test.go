@@ -17,13 +17,14 @@ import (
 func open(t testing.TB, o storagetest.Options) storagetest.Harness {
 	var mu sync.Mutex
 	now := time.Unix(1_900_000_000, 0)
-	s := memstore.New(&memstore.Options{Events: o.Events, Now: func() time.Time {
+	s := memstore.New(&memstore.Options{Events: o.Events, EventBytes: o.EventBytes, Now: func() time.Time {
 		mu.Lock()
 		defer mu.Unlock()
 		return now
 	}})
 	return storagetest.Harness{
-		Store: s,
+		Store:       s,
+		BoundsBytes: true,
 		Advance: func(d time.Duration) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -38,7 +39,7 @@ func open(t testing.TB, o storagetest.Options) storagetest.Harness {
 }
 
 func openInRealTime(t testing.TB, o storagetest.Options) storagetest.Harness {
-	return storagetest.Harness{Store: memstore.New(&memstore.Options{Events: o.Events})}
+	return storagetest.Harness{Store: memstore.New(&memstore.Options{Events: o.Events, EventBytes: o.EventBytes}), BoundsBytes: true}
 }
 
 func TestContract(t *testing.T) { storagetest.Run(t, open) }

@@ -66,12 +66,14 @@ func (s *Store) Save() (fallBack func()) {
 	saved, floor := c.state, c.floor
 	c.shared, c.leasesShared = true, true
 	saved.log = slices.Clip(saved.log)
+	sizes, bytes := slices.Clone(c.sizes), c.bytes
 	requests, remembered, aside := maps.Clone(c.requests), slices.Clone(c.remembered), slices.Clone(c.aside)
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.state, c.shared, c.leasesShared, c.floor = saved, true, true, floor
 		c.requests, c.remembered, c.aside = maps.Clone(requests), slices.Clone(remembered), slices.Clone(aside)
+		c.sizes, c.bytes = slices.Clone(sizes), bytes
 		if c.wake != nil {
 			close(c.wake)
 			c.wake = nil

@@ -43,6 +43,7 @@ func (s *Store) commitGroup(items []*item) {
 			n++
 		}
 		deferred := s.commitTogether(items[:n:n])
+		s.keepWALShort(size)
 		items = append(deferred, items[n:]...)
 	}
 }

@@ -86,6 +86,11 @@ func (a *attempt) onConnection(ctx context.Context, c *sql.Conn) (err error) {
 		return err
 	}
 	a.reset()
+	if s.trimDue() {
+		if err := s.measure(ctx, c); err != nil {
+			return err
+		}
+	}
 	if a.isPlain() {
 		if g := a.guess(); g != nil {
 			err := a.try(ctx, c, g)
@@ -134,11 +139,12 @@ func (a *attempt) onConnection(ctx context.Context, c *sql.Conn) (err error) {
 	return err
 }
 
-// remember updates the memory with what was written.
+// remember updates the memory, and what is known of the log, with what was written.
 func (a *attempt) remember() {
 	events := int64(0)
 	for i := range a.segments {
 		events += a.segments[i].n
+		a.s.appended += int64(len(a.segments[i].data))
 	}
 	writes := make([]memory.Write, 0, len(a.items))
 	for _, it := range a.items {

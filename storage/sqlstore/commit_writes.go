@@ -42,7 +42,7 @@ func (a *attempt) writes(calls []dialect.Call) []dialect.Call {
 		calls = q.insertEvents.Calls(calls, rows, nil)
 		if a.trims {
 			x := storage.Extent{Oldest: storage.Cursor(a.oldest), Newest: storage.Cursor(a.newest)}
-			a.oldest = int64(x.Keep(a.s.options.Events, a.gaps))
+			a.oldest = max(int64(x.Keep(a.s.options.Events, a.gaps)), a.oldestBySize())
 		}
 		calls = append(calls, dialect.Call{Query: q.setLog, Args: []any{a.newest, a.oldest}})
 	} else if len(calls) > 0 && !a.joined {
@@ -74,17 +74,17 @@ func (a *attempt) sweep(calls []dialect.Call) []dialect.Call {
 // back since.
 func sweepDue(now, last int64) bool { return now-last > sweepEvery || now < last }
 
-// trimDue reports whether enough events were added to make it worthwhile to
-// delete old ones.
+// trimDue reports whether enough events or bytes were added to make it worthwhile
+// to delete old ones, or some are still to be deleted.
 func (s *Store) trimDue() bool {
-	return s.trimmed < 0 || s.newest.Load()-s.trimmed > max(16, int64(s.options.Events)/16)
+	return s.trimmed < 0 || s.size.behind || s.appended > s.options.EventBytes/16 || s.newest.Load()-s.trimmed > max(16, int64(s.options.Events)/16)
 }
 
 // swept notes that the statements of sweep have been committed.
 func (a *attempt) swept() {
 	s := a.s
 	if a.trims {
-		s.trimmed = a.newest
+		s.trimmed, s.appended = a.newest, 0
 	}
 	if sweepDue(a.now, s.swept) {
 		s.swept = a.now

@@ -216,7 +216,7 @@ func opener(dsn string, o Options) storagetest.Open {
 	made := false
 	return func(t testing.TB, so storagetest.Options) storagetest.Harness {
 		o := o
-		o.Events = so.Events
+		o.Events, o.EventBytes = so.Events, so.EventBytes
 		skew := o.Prefix + "skew"
 		o.clock = "(%s + (SELECT ns FROM " + skew + "))"
 		if !made {
@@ -231,7 +231,8 @@ func opener(dsn string, o Options) storagetest.Open {
 		s := mustOpen(t, dsn, o)
 		wipe(t, s)
 		return storagetest.Harness{
-			Store: s,
+			Store:       s,
+			BoundsBytes: true,
 			Advance: func(d time.Duration) {
 				exec(t, s, "UPDATE "+skew+" SET ns = ns + ?", int64(d))
 			},
@@ -327,11 +328,12 @@ func TestContractWithEncryption(t *testing.T) {
 // another one.
 func openInMemory(t testing.TB, so storagetest.Options) storagetest.Harness {
 	var ahead atomic.Int64
-	s := mustOpen(t, ":memory:", Options{Events: so.Events, Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
+	s := mustOpen(t, ":memory:", Options{Events: so.Events, EventBytes: so.EventBytes, Now: func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }})
 	return storagetest.Harness{
-		Store:   s,
-		Advance: func(d time.Duration) { ahead.Add(int64(d)) },
-		Corrupt: func(t testing.TB, k storage.RecordKey) { corruptRecord(t, s, k) },
+		Store:       s,
+		BoundsBytes: true,
+		Advance:     func(d time.Duration) { ahead.Add(int64(d)) },
+		Corrupt:     func(t testing.TB, k storage.RecordKey) { corruptRecord(t, s, k) },
 	}
 }
 

@@ -33,6 +33,10 @@ type Options struct {
 	// Events is how many of the newest events the log holds (default 100,000).
 	// Their rows are deleted some time later, many at once.
 	Events int
+	// EventBytes is about how many bytes the newest events may have together, as
+	// the database holds them (default 256 MiB). The log drops the oldest of more,
+	// but never the newest.
+	EventBytes int64
 	// Requests is how long request ids are remembered, at least (default 1 h,
 	// which is also the minimum).
 	Requests time.Duration
@@ -93,6 +97,7 @@ var errNow = errors.New("sqlstore: Options.Now is for SQLite files that Open ope
 const (
 	defaultPrefix   = "diego_"
 	defaultEvents   = 100_000
+	defaultBytes    = 256 << 20
 	defaultRequests = time.Hour
 	defaultMaxConns = 16
 	defaultRemember = 1 << 16
@@ -110,6 +115,9 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	if out.Events <= 0 {
 		out.Events = defaultEvents
+	}
+	if out.EventBytes <= 0 {
+		out.EventBytes = defaultBytes
 	}
 	out.Requests = max(out.Requests, defaultRequests)
 	if out.RetryFor <= 0 {

@@ -31,6 +31,7 @@ type queries struct {
 	dropGaps, dropEvents                       string
 	widenGap, changeEvents                     string
 	raiseFloor                                 string
+	measure                                    string
 	trimEvents, sweepRequests, sweepMarkers    string
 	sweepDomains, raiseEpoch, sweepLeases      string
 	findSegment, findMarker, findRequest       string
@@ -95,6 +96,7 @@ func (s *Store) newQueries() queries {
 
 		setLog:        d.Rebind("UPDATE " + t("log") + " SET newest = ?, oldest = ? WHERE id = 1"),
 		insertMarker:  d.Rebind("INSERT INTO " + t("markers") + " (token, at) VALUES (?, ?)"),
+		measure:       measureQuery(d, t("events")),
 		trimEvents:    d.Rebind("DELETE FROM " + t("events") + " WHERE seq < ?"),
 		sweepRequests: d.Rebind("DELETE FROM " + t("requests") + " WHERE at < ?"),
 		sweepMarkers:  d.Rebind("DELETE FROM " + t("markers") + " WHERE at < ?"),

@@ -114,6 +114,10 @@ var brokenStores = []struct {
 			return s.View(ctx, func(r storage.Reader) error { return f(restless{Reader: r, clock: s}) })
 		}}
 	}},
+	{"keeps events of any size", "as far as their bytes allow", func(s *memstore.Store) storage.Store {
+		unbounded := memstore.New(nil)
+		return &wrapped{Store: unbounded}
+	}},
 	{"loses the last event of a batch", "numbered consecutively", func(s *memstore.Store) storage.Store {
 		return &wrapped{Store: s, commit: func(ctx context.Context, b storage.Batch) (storage.Cursor, error) {
 			if n := len(b.Events); n > 2 {
@@ -485,14 +489,15 @@ func (r restless) Leases(ctx context.Context, kind string) iter.Seq2[storage.Lea
 // wraps it.
 func openMemory(o storagetest.Options, wrap func(*memstore.Store) storage.Store) storagetest.Harness {
 	var ahead atomic.Int64
-	s := memstore.New(&memstore.Options{Events: o.Events, Now: func() time.Time {
+	s := memstore.New(&memstore.Options{Events: o.Events, EventBytes: o.EventBytes, Now: func() time.Time {
 		return time.Unix(1_900_000_000, 0).Add(time.Duration(ahead.Load()))
 	}})
 	wrapped := wrap(s)
 	return storagetest.Harness{
-		Store:   wrapped,
-		Advance: func(d time.Duration) { ahead.Add(int64(d)) },
-		Corrupt: func(_ testing.TB, key storage.RecordKey) { s.Corrupt(key) },
+		Store:       wrapped,
+		BoundsBytes: true,
+		Advance:     func(d time.Duration) { ahead.Add(int64(d)) },
+		Corrupt:     func(_ testing.TB, key storage.RecordKey) { s.Corrupt(key) },
 		Save: func(testing.TB) func(testing.TB) storage.Store {
 			fallBack := s.Save()
 			return func(t testing.TB) storage.Store {

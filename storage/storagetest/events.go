@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/diegosdk/diego/lrp"
@@ -13,6 +14,9 @@ import (
 )
 
 const retained = 50
+
+// largeBytes is the size of a large event.
+const largeBytes = 4 << 10
 
 // enough is how long after KeepFor a store has forgotten what ended, once
 // something is committed.
@@ -116,6 +120,33 @@ var eventCases = []testCase{
 			f.same("sequence", e.Sequence, extent.Oldest+storage.Cursor(i))
 		}
 		f.same("next", f.commit(storage.Batch{Events: event}), extent.Newest+1)
+	}},
+	{sentence: "the log keeps its newest events as far as their bytes allow, drops the oldest and says where it begins", options: Options{EventBytes: 64 * largeBytes}, needs: needsBytes, check: func(f *fixture) {
+		event := func(bytes int) storage.Batch {
+			e := created(unclaimed("p", 0))
+			e.LRP.Cause.Detail = strings.Repeat("x", bytes)
+			return storage.Batch{Events: []storage.Event{e}}
+		}
+		for n := range storage.Cursor(500) {
+			f.commit(event(largeBytes))
+			extent := f.log()
+			if extent.Newest != n+1 || extent.Oldest > max(1, n+2-32) {
+				f.Fatalf("after %d events the log holds %+v", n+1, extent)
+			}
+			if held := extent.Newest - extent.Oldest + 1; held > 2*64 {
+				f.Fatalf("the log holds %d events, whose bytes are more than twice as many as it may have", held)
+			}
+		}
+		extent := f.log()
+		f.gone(extent.Oldest-2, extent)
+		for i, e := range f.events(extent.Oldest-1, storage.EventFilter{}) {
+			f.same("sequence", e.Sequence, extent.Oldest+storage.Cursor(i))
+		}
+		for n := range storage.Cursor(3) { // each is larger than the log may be
+			last := f.commit(event(100 * largeBytes))
+			f.same("next", last, extent.Newest+n+1)
+			f.same("the newest", len(f.events(last-1, storage.EventFilter{})), 1)
+		}
 	}},
 	{sentence: "Wait returns soon after the log has an event beyond a position, at once if it has one already", check: func(f *fixture) {
 		event := []storage.Event{created(unclaimed("p", 0))}

@@ -47,6 +47,9 @@ type Harness struct {
 	// documentation says about that, and returns the store that is open then;
 	// it may be called again. Nil leaves out the cases about what was lost.
 	Save func(t testing.TB) (fallBack func(t testing.TB) storage.Store)
+	// BoundsBytes says that Store follows Options.EventBytes. False leaves the
+	// case about that out.
+	BoundsBytes bool
 }
 
 // Options are what a case asks of the store that it opens.
@@ -56,6 +59,11 @@ type Options struct {
 	// and the next batch is committed. 0 means as many as the suite commits,
 	// which is less than 100,000.
 	Events int
+	// EventBytes is about how many bytes the encodings of the newest events may
+	// take that the log keeps: at least half of it, and at most twice as much. The
+	// newest event stays, however large it is. 0 means as many as the suite
+	// commits, which is less than 16 MiB.
+	EventBytes int64
 }
 
 // An Open makes a new, empty store. It calls t.Fatal if it cannot, and
@@ -106,3 +114,4 @@ func Run(t *testing.T, open Open) {
 func needsAdvance(h *Harness) bool { return h.Advance != nil }
 func needsCorrupt(h *Harness) bool { return h.Corrupt != nil }
 func needsReopen(h *Harness) bool  { return h.Reopen != nil }
+func needsBytes(h *Harness) bool   { return h.BoundsBytes }

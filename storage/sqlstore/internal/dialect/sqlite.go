@@ -41,7 +41,11 @@ var SQLite = Dialect{
 // pages in many places of the file, often the same as the commit before. So
 // pages go from the log to the file at 32 MiB, not at 4. The data for undoing
 // half a statement is kept in memory, not in a temporary file.
-var sqliteWrites = []string{"PRAGMA wal_autocheckpoint = 8192", "PRAGMA temp_store = MEMORY"}
+// When the log begins anew, its file is cut to MaxWAL.
+var sqliteWrites = []string{"PRAGMA wal_autocheckpoint = 8192", "PRAGMA temp_store = MEMORY", fmt.Sprint("PRAGMA journal_size_limit = ", MaxWAL)}
+
+// MaxWAL is how large the log beside a SQLite database may stay: 64 MiB.
+const MaxWAL = 64 << 20
 
 // A SQLiteFile is what a data source name says about a SQLite database.
 type SQLiteFile struct {
