@@ -1,25 +1,30 @@
 package executor
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
 )
 
-// MaxDefinitionBytes is the most that a new process or task may have as JSON, beside its
-// files and their content. Each instance costs the control plane and its cell several
-// copies.
+// MaxDefinitionBytes is the most that a new definition of a process or task may have as
+// JSON, beside its files and their content. Each instance costs the control plane and its
+// cell several copies.
 const MaxDefinitionBytes = 256 << 10
 
-// ValidateSize checks that a new record keeps MaxDefinitionBytes. files are those in it.
-func ValidateSize(v *Validator, record any, files []File) {
-	all, err := json.Marshal(record)
-	content, filesErr := json.Marshal(files)
-	if err != nil || filesErr != nil {
-		return // it is not valid, and something else says why
-	}
-	size := len(all) - len(content)
+// ValidateSize checks that a new definition keeps MaxDefinitionBytes. files are those in it.
+func ValidateSize(v *Validator, definition any, files []File) {
+	size := jsonBytes(definition) - jsonBytes(files)
 	v.Check(size <= MaxDefinitionBytes, "", fmt.Sprintf("%d bytes", size), fmt.Sprintf("at most %d bytes as JSON, beside files", MaxDefinitionBytes))
+}
+
+// jsonBytes is the length of a value in JSON. If it has none, something else says why.
+func jsonBytes(value any) int {
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(value)
+	return text.Len()
 }
 
 // MaxFilesBytes bounds the content of all Files of a container together.

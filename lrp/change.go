@@ -1,13 +1,13 @@
 package lrp
 
 import (
-	"github.com/diegosdk/diego/executor"
-
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/diegosdk/diego/executor"
 )
 
 // This file holds the changes that a consumer may make to what is desired. Each
@@ -89,8 +89,7 @@ func created(d Deployment, command string, now time.Time) (Change, error) {
 	if err := d.Validate(); err != nil {
 		return Change{}, err
 	}
-	active := d.Definitions[d.ActiveDefinitionID]
-	if err := checkSize(&d, &active); err != nil {
+	if err := checkSize(d.Definitions[d.ActiveDefinitionID]); err != nil {
 		return Change{}, err
 	}
 	return change(nil, &d, command), nil
@@ -115,10 +114,10 @@ func (d *Deployment) Update(u Update) (Change, error) {
 	set(&next.MetricTags, u.MetricTags)
 	set(&next.ImageUsername, u.ImageUsername)
 	set(&next.ImagePassword, u.ImagePassword)
-	if err := checkSize(&u, u.Definition); err != nil {
-		return Change{}, err
-	}
 	if u.DefinitionID != nil {
+		if err := checkSize(*u.Definition); err != nil {
+			return Change{}, err
+		}
 		if err := next.define(*u.DefinitionID, *u.Definition); err != nil {
 			return Change{}, err
 		}
@@ -130,14 +129,10 @@ func (d *Deployment) Update(u Update) (Change, error) {
 	return d.changed(next, "Update")
 }
 
-// checkSize refuses a new record that is too large. d is the definition in it, or nil.
-func checkSize(record any, d *Definition) error {
+// checkSize refuses a new definition that is too large.
+func checkSize(d Definition) error {
 	var v executor.Validator
-	var files []executor.File
-	if d != nil {
-		files = d.VolumeMountedFiles
-	}
-	executor.ValidateSize(&v, record, files)
+	executor.ValidateSize(&v, d, d.VolumeMountedFiles)
 	return v.Err()
 }
 
@@ -247,7 +242,7 @@ func (d *Deployment) DefinitionIDs() []string {
 
 func (d *Deployment) changed(next Deployment, command string) (Change, error) {
 	next.ModificationTag = d.ModificationTag.Next()
-	if err := next.Validate(); err != nil {
+	if err := next.validate(d.Definitions); err != nil {
 		return Change{}, err
 	}
 	return change(d, &next, command), nil

@@ -33,20 +33,28 @@ func (l *DesiredLRP) Validate() error {
 // Validate checks every limit, and that the active and the healthy definition
 // exist. The error is an *executor.ValidationError that names the fields, their
 // values and the limits.
-func (d *Deployment) Validate() error {
+func (d *Deployment) Validate() error { return d.validate(nil) }
+
+// validate is Validate, without the definitions under the ids that are known. An earlier
+// release may have taken more in them, and such a process must be scaled, updated
+// and rolled back all the same.
+func (d *Deployment) validate(known map[string]Definition) error {
 	var v executor.Validator
 	checkIdentity(&v, d.ProcessGUID, d.Domain, d.UpdateStrategy)
 	d.Settings.check(&v, d.Definitions[d.ActiveDefinitionID].MetricsGUID)
 	v.Check(len(d.Definitions) <= MaxDefinitions, "definitions", len(d.Definitions), "at most 16")
 	for _, id := range d.DefinitionIDs() {
+		if _, old := known[id]; old {
+			continue
+		}
 		v.Name("definition_id", id)
 		definition := d.Definitions[id]
 		definition.check(v.In("definitions").In(id))
 	}
-	_, known := d.Definitions[d.ActiveDefinitionID]
-	v.Check(known, "active_definition_id", d.ActiveDefinitionID, "the id of a definition")
-	_, known = d.Definitions[d.HealthyDefinitionID]
-	v.Check(known || d.HealthyDefinitionID == "", "healthy_definition_id", d.HealthyDefinitionID, "the id of a definition, or empty")
+	_, there := d.Definitions[d.ActiveDefinitionID]
+	v.Check(there, "active_definition_id", d.ActiveDefinitionID, "the id of a definition")
+	_, there = d.Definitions[d.HealthyDefinitionID]
+	v.Check(there || d.HealthyDefinitionID == "", "healthy_definition_id", d.HealthyDefinitionID, "the id of a definition, or empty")
 	from := d.RolloutState.From
 	v.Check(from == "" || d.has(from), "rollout_state.from", from, "the id of a definition, or empty")
 	return v.Err()

@@ -187,6 +187,27 @@ func TestCreateAndDesireRefuseWhatIsInvalid(t *testing.T) {
 	}
 }
 
+// A definition that an earlier release took, and that is invalid now, can be replaced.
+func TestADeploymentOfAnInvalidDefinitionCanBeChanged(t *testing.T) {
+	d := valid()
+	define(&d, func(l *lrp.Definition) { l.Ports = make([]uint16, executor.MaxPorts+1) })
+	d.ModificationTag = lrp.ModificationTag{Epoch: 1}
+	three, id, good := 3, "v2", runnable()
+	change, err := d.Update(lrp.Update{Instances: &three})
+	if err != nil || change.After.Instances != 3 {
+		t.Fatalf("scaling: %v", err)
+	}
+	change, err = change.After.Update(lrp.Update{DefinitionID: &id, Definition: &good})
+	if err != nil || change.After.ActiveDefinitionID != id {
+		t.Fatalf("a valid definition: %v", err)
+	}
+	id = "v3"
+	bad := d.Definitions["v1"]
+	if _, err := change.After.Update(lrp.Update{DefinitionID: &id, Definition: &bad}); !errors.Is(err, executor.ErrInvalid) {
+		t.Errorf("the same again: %v", err)
+	}
+}
+
 // What is stored may be larger, since an earlier release took it.
 func TestOnlyWhatIsNewMustNotBeLarge(t *testing.T) {
 	large := runnable()

@@ -5,6 +5,7 @@ package libcontainer
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -52,6 +53,7 @@ func (b *Backend) watch() {
 	others.Go(func() { b.watchStorms(b.closing) })
 	if b.network != nil {
 		others.Go(func() { b.network.Watch(b.closing) })
+		others.Go(func() { b.watchSockets(b.closing) })
 	}
 	b.watchMemory(b.closing)
 	others.Wait()
@@ -60,7 +62,6 @@ func (b *Backend) watch() {
 // watchMemory ends greedy containers until done is closed.
 func (b *Backend) watchMemory(done <-chan struct{}) {
 	var r restraint
-	var rest time.Time // until then, nobody asks again what is in sockets
 	for {
 		select {
 		case <-done:
@@ -70,11 +71,26 @@ func (b *Backend) watchMemory(done <-chan struct{}) {
 				held, much, worst := scarce(string(text), cachedByZFS(), b.countedForContainers)
 				r.look(time.Now(), held, much, func() int64 { return b.endGreediest(worst) })
 			}
-			began := time.Now()
-			if held, much := inSockets("/proc"); much && began.After(rest) && b.endHolders(held/2) == 0 {
-				rest = time.Now().Add(9 * time.Since(began)) // containers with much memory may hold much
-			}
 		}
+	}
+}
+
+// watchSockets ends containers in which most data waits for nobody, before all connections
+// of the host have to wait for memory, until done is closed. What is in connections that a
+// process has accepted counts as memory of its container.
+func (b *Backend) watchSockets(done <-chan struct{}) {
+	pause := greedPause
+	for {
+		select {
+		case <-done:
+			return
+		case <-time.After(pause):
+		}
+		began := time.Now()
+		if held, much := heldByTCP("/proc"); much {
+			b.endHolders(held / 2)
+		}
+		pause = max(greedPause, 3*time.Since(began)) // a look may take seconds
 	}
 }
 
@@ -138,34 +154,24 @@ func scarce(meminfo string, zfs int64, counted func() int64) (held int64, much, 
 	return held, much, much && (own-known > share || sum("MemAvailable")+zfs < total/leastAvailable)
 }
 
-// inSockets reads in proc how many bytes the kernel counts for the TCP connections, or UDP
-// sockets, of all networks, whichever are nearer to their limit, and whether that is more
-// than half of it. Above the limit, all connections of the host fail. What is counted
-// there may be several times the memory that is taken.
-func inSockets(proc string) (held int64, much bool) {
+// heldByTCP reads in proc how many bytes the kernel counts for the TCP connections of all
+// networks, and whether that is more than half of its limit.
+func heldByTCP(proc string) (bytes int64, much bool) {
 	sockstat, err := os.ReadFile(proc + "/net/sockstat")
-	if err != nil {
+	limits, limitsErr := os.ReadFile(proc + "/sys/net/ipv4/tcp_mem")
+	numbers := strings.Fields(string(limits))
+	if err != nil || limitsErr != nil || len(numbers) == 0 {
 		return 0, false
 	}
-	most := 0.0
+	limit, _ := strconv.ParseInt(numbers[len(numbers)-1], 10, 64)
 	for line := range strings.Lines(string(sockstat)) {
 		// As in "TCP: inuse 7 orphan 0 tw 2 alloc 8 mem 1", in pages.
-		f := strings.Fields(line)
-		if len(f) < 3 || f[len(f)-2] != "mem" {
-			continue
-		}
-		text, err := os.ReadFile(proc + "/sys/net/ipv4/" + strings.ToLower(strings.TrimSuffix(f[0], ":")) + "_mem")
-		limits := strings.Fields(string(text))
-		if err != nil || len(limits) == 0 {
-			continue // UDPLITE has none of its own
-		}
-		pages, _ := strconv.ParseInt(f[len(f)-1], 10, 64)
-		limit, err := strconv.ParseInt(limits[len(limits)-1], 10, 64)
-		if part := float64(pages) / float64(limit); err == nil && part > most {
-			most, held = part, pages*int64(os.Getpagesize())
+		if f := strings.Fields(line); len(f) > 2 && f[0] == "TCP:" && f[len(f)-2] == "mem" {
+			pages, _ := strconv.ParseInt(f[len(f)-1], 10, 64)
+			return pages * int64(os.Getpagesize()), pages > limit/2
 		}
 	}
-	return held, most > 0.5
+	return 0, false
 }
 
 // cachedByZFS is the size of the cache of ZFS, which is in no line of /proc/meminfo and
@@ -210,24 +216,32 @@ func (b *Backend) made() []*container {
 // unlimitedGreed is what a container without a memory limit may hold.
 const unlimitedGreed = 1 << 30
 
-// endHolders ends the processes of containers in whose TCP and UDP sockets more waits than
-// their memory limits, until what they hold is as much as is wanted, and returns how much
-// it is. It begins with those that have most sockets, because each look at a container
-// walks through the sockets of all.
+// endHolders ends containers in which data waits in connections that no process has, until
+// as much as is wanted is expected to come back. One with no more than an even part of that
+// goes on, so that a server with a long queue does not end for others. It begins with those
+// that have most sockets, because a look at one container walks through the sockets of all.
 func (b *Backend) endHolders(wanted int64) (freed int64) {
-	if b.network == nil {
-		return 0 // the sockets are in the host's own network
-	}
 	type holder struct {
 		c       *container
+		dying   bool
 		sockets int64
 	}
 	var holders []holder
 	for _, c := range b.made() {
-		holders = append(holders, holder{c, network.InUse(fmt.Sprintf("/proc/%d/net", c.initPID))})
+		h := holder{c, c.endedWithin(dyingTime), network.InUse(fmt.Sprintf("/proc/%d/net", c.initPID))}
+		if h.dying {
+			h.sockets = math.MaxInt64 // what it holds is expected back already
+		}
+		holders = append(holders, h)
 	}
 	slices.SortFunc(holders, func(a, b holder) int { return cmp.Compare(b.sockets, a.sockets) })
+	part := wanted / int64(max(1, len(holders)))
 	for _, h := range holders {
+		select {
+		case <-b.closing:
+			return freed
+		default:
+		}
 		if freed >= wanted {
 			break
 		}
@@ -235,21 +249,13 @@ func (b *Backend) endHolders(wanted int64) (freed int64) {
 		if err != nil {
 			continue // it has ended
 		}
-		held := network.InternetBytes(ns)
+		held := network.Unaccepted(ns)
 		ns.Close()
-		if held > h.c.mayHold() && h.c.endForMemory(mostRestraint) {
+		if held > part && (h.dying || h.c.endForMemory(mostRestraint)) {
 			freed += held
 		}
 	}
 	return freed
-}
-
-// mayHold is what the kernel may hold for a container and count for nobody.
-func (c *container) mayHold() int64 {
-	if limit := c.spec.Resources.MemoryMB << 20; limit > 0 {
-		return limit
-	}
-	return unlimitedGreed
 }
 
 // endGreediest ends the processes of the container that holds most beyond its memory
@@ -270,12 +276,16 @@ func (b *Backend) endGreediest(worst bool) (freed int64) {
 	}
 	for i := range suspects {
 		s := &suspects[i]
+		limit := s.c.spec.Resources.MemoryMB << 20
+		if limit <= 0 {
+			limit = unlimitedGreed
+		}
 		held, waiting, unknown := s.c.uncounted(locks)
 		if worst {
 			held += bytesOfUnseen * waiting
 			s.beyond = waiting + unknown
 		}
-		s.held, s.beyond = held, max(held-s.c.mayHold(), s.beyond)
+		s.held, s.beyond = held, max(held-limit, s.beyond)
 	}
 	slices.SortFunc(suspects, func(a, b suspect) int { return cmp.Compare(b.beyond, a.beyond) })
 	for _, s := range suspects {

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/libcontainer/internal/network"
 )
 
 // holdsDirectories is a program that opens /tmp so often, each time after a change, and
@@ -156,56 +157,63 @@ func TestAContainerInWhoseSocketsMoreWaitsThanItsMemoryEnds(t *testing.T) {
 
 func TestAsManyContainersEndAsHoldWhatIsWanted(t *testing.T) {
 	f := newFixture(t)
-	var runs []*run
-	for range 3 {
-		guid, _ := f.create(size(32))
-		r := f.as("nobody", guid, `exec perl -MSocket -e '$| = 1; `+waitsInSockets["connections that nobody accepts"]+`; print "ready\n"; sleep 1000'`)
+	start := func(program string) *run {
+		guid, _ := f.create(size(100))
+		r := f.as("nobody", guid, `exec perl -MSocket -e '$| = 1; `+program+`; print "ready\n"; sleep 1000'`)
 		r.says("ready")
-		runs = append(runs, r)
+		return r
 	}
-	if freed := f.endHolders(100 << 20); freed < 100<<20 {
-		t.Errorf("%d bytes are expected", freed)
+	greedy := []*run{start(waitsInSockets["data that nobody has accepted"])}
+	ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", f.made()[0].initPID))
+	if err != nil {
+		t.Fatal(err)
 	}
-	f.eventually("two have ended, for 80 MiB each", func() bool { return len(runs[0].exit)+len(runs[1].exit)+len(runs[2].exit) == 2 })
-	for _, r := range runs {
-		if len(r.exit) == 0 {
-			if err := r.Signal(executor.Terminate); err != nil {
-				t.Fatal(err)
-			}
-			if e := r.end(); e != (executor.Exit{Signal: 15}) {
-				t.Errorf("the third has ended with %v", e)
-			}
-			break
+	defer ns.Close()
+	each := network.Unaccepted(ns)
+	if each < 40<<20 {
+		t.Fatalf("it holds %d bytes", each)
+	}
+	greedy = append(greedy, start(waitsInSockets["data that nobody has accepted"]), start(waitsInSockets["data that nobody has accepted"]))
+	modest := start(strings.ReplaceAll(waitsInSockets["data that nobody has accepted"], "1..1000", "1..99"))
+	wanted := each * 3 / 2
+	for range 2 { // what dies counts as well
+		if freed := f.endHolders(wanted); freed < wanted {
+			t.Errorf("%d MiB are expected", freed>>20)
 		}
+	}
+	f.eventually("two have ended", func() bool { return len(greedy[0].exit)+len(greedy[1].exit)+len(greedy[2].exit) == 2 })
+	f.endHolders(2 * each) // of which each of the four may have half
+	for _, r := range greedy {
+		if e := r.end(); e != (executor.Exit{Signal: 9, OutOfMemory: true}) {
+			t.Errorf("one ended with %v", e)
+		}
+	}
+	if err := modest.Signal(executor.Terminate); err != nil {
+		t.Fatal(err)
+	}
+	if e := modest.end(); e != (executor.Exit{Signal: 15}) {
+		t.Errorf("the one with little ended with %v", e)
 	}
 }
 
-func TestTheMemoryOfSocketsIsScarceBeyondHalfOfItsLimit(t *testing.T) {
-	for name, test := range map[string]struct {
-		tcp, udp int64 // pages
-		held     int64
-		much     bool
-	}{
-		"none":     {0, 0, 0, false},
-		"half":     {500, 10, 500, false},
-		"more TCP": {501, 10, 501, true},
-		"more UDP": {400, 101, 101, true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			proc := t.TempDir()
-			for file, text := range map[string]string{
-				"net/sockstat":         fmt.Sprintf("sockets: used 7\nTCP: inuse 7 orphan 0 tw 2 alloc 8 mem %d\nUDP: inuse 1 mem %d\nUDPLITE: inuse 0\nRAW: inuse 0\nFRAG: inuse 0 memory 0\n", test.tcp, test.udp),
-				"sys/net/ipv4/tcp_mem": "10\t20\t1000\n", "sys/net/ipv4/udp_mem": "10\t20\t200\n",
-			} {
-				path := filepath.Join(proc, file)
-				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
-					t.Fatal(err)
-				}
+func TestTheMemoryOfTCPIsScarceBeyondHalfOfItsLimit(t *testing.T) {
+	for pages, much := range map[int64]bool{0: false, 500: false, 501: true} {
+		proc := t.TempDir()
+		for file, text := range map[string]string{
+			"net/sockstat":         fmt.Sprintf("sockets: used 7\nTCP: inuse 7 orphan 0 tw 2 alloc 8 mem %d\nUDP: inuse 1 mem 900\nFRAG: inuse 0 memory 0\n", pages),
+			"sys/net/ipv4/tcp_mem": "10\t20\t1000\n",
+		} {
+			path := filepath.Join(proc, file)
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+				t.Fatal(err)
 			}
-			if held, much := inSockets(proc); held != test.held*int64(os.Getpagesize()) || much != test.much {
-				t.Errorf("%d bytes, %v", held, much)
-			}
-		})
+		}
+		if held, got := heldByTCP(proc); held != pages*int64(os.Getpagesize()) || got != much {
+			t.Errorf("%d pages: %d bytes, %v", pages, held, got)
+		}
+	}
+	if held, much := heldByTCP(t.TempDir()); held != 0 || much {
+		t.Errorf("nothing can be read: %d, %v", held, much)
 	}
 }
 

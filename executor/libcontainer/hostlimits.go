@@ -29,9 +29,9 @@ type hostLimit struct {
 // with MaxPIDs enough, or 32 small ones, take all 32,768 process ids of a host. Of neighbours
 // there can be no more than the host's networks have addresses: a container that calls
 // them all has the kernel ask for each, and a network of 1024 would fill the table of
-// the whole host. Memory for TCP and UDP is a part of what the daemon watches: it ends a
-// container long before half of the host's memory is held in connections that nobody
-// accepts, while by the kernel's limit of a tenth all connections of the host wait.
+// the whole host. What waits in connections that nobody accepts is bounded by watchSockets;
+// with the kernel's own limit, a tenth of the memory, all connections of the host would
+// have to wait before.
 var lifted = []hostLimit{
 	{"fs/file-max", "fs.file-max", math.MaxInt64, "open files"},
 	{"kernel/pty/max", "kernel.pty.max", 1 << 20, "terminals"},
@@ -67,7 +67,7 @@ func liftLimits(sysctl string) (missing string) {
 			continue
 		}
 		if err != nil && missing == "" {
-			missing = fmt.Sprintf("a few containers can use up the %s of this host (%s %s), and the daemon cannot lift that limit: %v; set %s=%s", l.what, l.name, now, err, l.name, most)
+			missing = fmt.Sprintf("a few containers can use up the %s of this host (%s %s), and the daemon cannot lift that limit: %v; set %s to %s", l.what, l.name, now, err, l.name, most)
 		}
 	}
 	return missing

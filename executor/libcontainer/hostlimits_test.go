@@ -16,7 +16,7 @@ func TestTheLimitOfOpenFilesOfTheHostIsLiftedOrMissed(t *testing.T) {
 	for name, test := range map[string]struct{ before, after, missing string }{
 		"low":    {"2466177\n", most, ""},
 		"lifted": {most + "\n", most + "\n", ""},
-		"none":   {"", "", "the daemon cannot lift that limit: open SYSCTL/fs/file-max: no such file or directory; set fs.file-max=" + most},
+		"none":   {"", "", "the daemon cannot lift that limit: open SYSCTL/fs/file-max: no such file or directory; set fs.file-max to " + most},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sysctl := t.TempDir()

@@ -136,12 +136,14 @@ func TestAProbeWaitsAsLongAsItsCheckSaysAndAsksForItsPath(t *testing.T) {
 // take processor time of the daemon.
 func TestACheckLeavesNothingBehindAndReadsNoHeaders(t *testing.T) {
 	for name, test := range map[string]struct {
-		answer  string
+		answer  []string
 		healthy bool
+		ends    error // what the server sees
 	}{
-		"a silent server":       {"", false},
-		"a status is enough":    {"HTTP/1.1 200 OK\r\nX-Header: that does not end", true},
-		"a line without an end": {strings.Repeat("HTTP/1.1 200 OK", 1000), false},
+		"a silent server":             {nil, false, syscall.ECONNRESET},
+		"a status is enough":          {[]string{"HTTP/1.1 200 OK\r\nX-Header: that does not end"}, true, syscall.ECONNRESET},
+		"a line without an end":       {[]string{strings.Repeat("HTTP/1.1 200 OK", 1000)}, false, syscall.ECONNRESET},
+		"a server that takes a while": {[]string{"HTTP/1.1 200 OK\r\n", "X-Header: text\r\n", "\r\n", "body"}, true, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -154,7 +156,13 @@ func TestACheckLeavesNothingBehindAndReadsNoHeaders(t *testing.T) {
 				conn, err := listener.Accept()
 				if err == nil {
 					defer conn.Close()
-					if _, err = io.WriteString(conn, test.answer); err == nil {
+					for _, part := range test.answer {
+						if _, err = io.WriteString(conn, part); err != nil {
+							break
+						}
+						time.Sleep(5 * time.Millisecond)
+					}
+					if err == nil && test.ends != nil {
 						_, err = io.Copy(io.Discard, conn)
 					}
 				}
@@ -165,8 +173,8 @@ func TestACheckLeavesNothingBehindAndReadsNoHeaders(t *testing.T) {
 				w.Ports, w.Check = []uint16{8080}, &executor.CheckDefinition{Checks: []executor.Check{{HTTP: &executor.HTTPCheck{Port: 8080, RequestTimeoutMs: 100}}}}
 			}))
 			c.advance(0)
-			if err := <-ended; !errors.Is(err, syscall.ECONNRESET) {
-				t.Errorf("the connection ends with %v, want a reset", err)
+			if err := <-ended; !errors.Is(err, test.ends) {
+				t.Errorf("the connection ends with %v, want %v", err, test.ends)
 			}
 			if got, _ := c.Get("c"); (got.State == executor.Running) != test.healthy {
 				t.Errorf("it is %v", got.State)

@@ -194,8 +194,11 @@ func get(ctx context.Context, backend executor.ContainerBackend, guid string, po
 	}
 	line, err := bufio.NewReader(io.LimitReader(conn, maxStatusLine)).ReadString('\n')
 	if err != nil {
-		return cmp.Or(ctx.Err(), err)
+		return cmp.Or(ctx.Err(), fmt.Errorf("the answer has no status line: %w", err))
 	}
+	// A server that is still writing would get a signal for that.
+	defer time.AfterFunc(restTime, func() { abort(conn) }).Stop()
+	_, _ = io.Copy(io.Discard, io.LimitReader(conn, maxRest))
 	response, err := http.ReadResponse(bufio.NewReader(strings.NewReader(line+"\r\n")), request)
 	if err != nil {
 		return err
@@ -206,8 +209,13 @@ func get(ctx context.Context, backend executor.ContainerBackend, guid string, po
 	return nil
 }
 
-// maxStatusLine bounds what is read of an answer; its status is all that counts.
-const maxStatusLine = 4 << 10
+// The status is all that counts of an answer. The rest is read for a while, and not looked
+// at.
+const (
+	maxStatusLine = 4 << 10
+	maxRest       = 64 << 10
+	restTime      = 100 * time.Millisecond
+)
 
 // abort ends a connection without waiting for the other side. What is sent and not taken
 // would stay in memory of the kernel that counts for no container, for a minute or more.

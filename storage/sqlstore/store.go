@@ -56,13 +56,13 @@ type Store struct {
 	server knownServer
 	seen   atomic.Int64 // how far the log was seen to reach
 
-	size        logSize // of the log, for trimming it
-	appended    int64   // bytes that this process has added to the log since it last trimmed
-	wal         string  // the file of the log of a SQLite database
-	written     int64   // bytes since that was looked at
-	trimmed     int64   // where the log ended when this process last deleted events
-	swept       int64   // when this process last deleted old requests, by the store's clock
-	leasesSwept int64   // and old leases
+	size        logSize      // of the log, for trimming it
+	appended    int64        // bytes that this process has added to the log since it last trimmed
+	wal         string       // the file of the log of a SQLite database
+	written     atomic.Int64 // bytes since that was looked at
+	trimmed     int64        // where the log ended when this process last deleted events
+	swept       int64        // when this process last deleted old requests, by the store's clock
+	leasesSwept int64        // and old leases
 }
 
 var (

@@ -43,10 +43,10 @@ func (s *Store) keepWALShort(bytes int) {
 	if s.wal == "" {
 		return
 	}
-	if s.written += int64(bytes) + bytesPerCommit; s.written < checkWALEvery {
+	if s.written.Add(int64(bytes)+bytesPerCommit) < checkWALEvery {
 		return
 	}
-	s.written = 0
+	s.written.Store(0)
 	if f, err := os.Stat(s.wal); err != nil || f.Size() <= dialect.MaxWAL {
 		return
 	}

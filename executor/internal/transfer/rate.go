@@ -15,7 +15,7 @@ const packRate = 64 << 20
 // A rate bounds what readers that share it read.
 type rate struct {
 	mu   sync.Mutex
-	next time.Time // when more may be read, were nothing allowed at once
+	next time.Time // when what was read so far is due at the rate
 }
 
 // reader returns a reader of r at the rate. It ends with ctx.

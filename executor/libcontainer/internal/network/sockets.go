@@ -47,18 +47,24 @@ func SocketsIn(ns *os.File) (s Sockets, err error) {
 	return s, err
 }
 
-// InternetBytes is how much waits in the TCP and UDP sockets of a network namespace.
-func InternetBytes(ns *os.File) int64 {
-	var s Sockets
-	s.Listed = map[uint64]bool{}
+// Unaccepted is how many bytes the kernel has set aside for the TCP connections of a
+// network namespace that no process has: nobody has accepted them, or they were closed and
+// the other side has not taken what was sent.
+func Unaccepted(ns *os.File) (bytes int64) {
 	_ = InNamespace(ns, func() error {
-		s.addAllInternet(s.addInternet)
+		for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
+			_ = eachInternet(family, unix.IPPROTO_TCP, func(inode uint32, info []byte) {
+				if inode == 0 {
+					bytes += heldBySocket(info) + setAside(info)
+				}
+			})
+		}
 		return nil
 	}) // if it cannot be asked, it is not known to hold anything
-	return s.Bytes
+	return bytes
 }
 
-// InUse is how many TCP and UDP sockets a network namespace has. dir is /proc/PID/net of
+// InUse is how many sockets of IP a network namespace has. dir is /proc/PID/net of
 // a process in it.
 func InUse(dir string) (sockets int64) {
 	for _, name := range []string{"sockstat", "sockstat6"} {
@@ -135,15 +141,27 @@ func (s *Sockets) addAllInternet(add func(family, protocol uint8) error) {
 	}
 }
 
-// addInternet asks the kernel for the sockets of a protocol and what each holds.
+// addInternet adds the sockets of a protocol.
 func (s *Sockets) addInternet(family, protocol uint8) error {
+	const bytesOfConnection = 4096 // with the packet that has ended it
+	return eachInternet(family, protocol, func(inode uint32, info []byte) {
+		s.Bytes += heldBySocket(info)
+		if inode != 0 {
+			s.Listed[uint64(inode)] = true
+		} else {
+			s.Bytes += bytesOfConnection
+		}
+	})
+}
+
+// eachInternet asks the kernel for the sockets of a protocol and what each holds, a struct
+// sk_meminfo. The inode of one that no process has is 0.
+func eachInternet(family, protocol uint8, found func(inode uint32, info []byte)) error {
 	const (
 		memory      = 7 // INET_DIAG_SKMEMINFO
 		requestSize = 56
-		inode       = 68 // of the socket, 0 if no process has it
+		inode       = 68
 		messageSize = 72 // of what comes before the attributes
-
-		bytesOfConnection = 4096 // with the packet that has ended it
 	)
 	request := nl.NewNetlinkRequest(nl.SOCK_DIAG_BY_FAMILY, unix.NLM_F_DUMP)
 	body := make([]byte, requestSize)
@@ -156,28 +174,26 @@ func (s *Sockets) addInternet(family, protocol uint8) error {
 		}
 		attributes, _ := nl.ParseRouteAttr(message[messageSize:])
 		for _, a := range attributes {
-			if a.Attr.Type != memory {
-				continue
-			}
-			s.Bytes += heldBySocket(a.Value)
-			if n := binary.NativeEndian.Uint32(message[inode:]); n != 0 {
-				s.Listed[uint64(n)] = true
-			} else {
-				s.Bytes += bytesOfConnection
+			if a.Attr.Type == memory {
+				found(binary.NativeEndian.Uint32(message[inode:]), a.Value)
 			}
 		}
 		return true
 	})
 }
 
-// heldBySocket adds up what the kernel says of one socket.
+// heldBySocket adds up what the kernel says of one socket, in a struct sk_meminfo.
 func heldBySocket(info []byte) int64 {
-	const received, onTheWay, toSend, options, toSort = 0, 2, 5, 6, 7 // of struct sk_meminfo
-	at := func(i int) int64 {
-		if len(info) < 4*i+4 {
-			return 0
-		}
-		return int64(binary.NativeEndian.Uint32(info[4*i:]))
+	const received, onTheWay, toSend, options, toSort = 0, 2, 5, 6, 7
+	return meminfo(info, received) + max(meminfo(info, onTheWay), meminfo(info, toSend)) + meminfo(info, options) + meminfo(info, toSort)
+}
+
+// setAside is what the kernel has set aside for one socket, and not used yet.
+func setAside(info []byte) int64 { return meminfo(info, 4) }
+
+func meminfo(info []byte, i int) int64 {
+	if len(info) < 4*i+4 {
+		return 0
 	}
-	return at(received) + max(at(onTheWay), at(toSend)) + at(options) + at(toSort)
+	return int64(binary.NativeEndian.Uint32(info[4*i:]))
 }
