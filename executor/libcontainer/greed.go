@@ -86,11 +86,11 @@ func (b *Backend) watchSockets(done <-chan struct{}) {
 			return
 		case <-time.After(pause):
 		}
+		pause = greedPause
 		began := time.Now()
-		if held, much := heldByTCP("/proc"); much {
-			b.endHolders(held / 2)
+		if held, much := heldByTCP("/proc"); much && b.endHolders(held/2) == 0 {
+			pause = max(greedPause, 9*time.Since(began)) // a look may take seconds
 		}
-		pause = max(greedPause, 3*time.Since(began)) // a look may take seconds
 	}
 }
 
@@ -155,7 +155,7 @@ func scarce(meminfo string, zfs int64, counted func() int64) (held int64, much, 
 }
 
 // heldByTCP reads in proc how many bytes the kernel counts for the TCP connections of all
-// networks, and whether that is more than half of its limit.
+// networks, and whether that is more than a third of its limit.
 func heldByTCP(proc string) (bytes int64, much bool) {
 	sockstat, err := os.ReadFile(proc + "/net/sockstat")
 	limits, limitsErr := os.ReadFile(proc + "/sys/net/ipv4/tcp_mem")
@@ -168,7 +168,7 @@ func heldByTCP(proc string) (bytes int64, much bool) {
 		// As in "TCP: inuse 7 orphan 0 tw 2 alloc 8 mem 1", in pages.
 		if f := strings.Fields(line); len(f) > 2 && f[0] == "TCP:" && f[len(f)-2] == "mem" {
 			pages, _ := strconv.ParseInt(f[len(f)-1], 10, 64)
-			return pages * int64(os.Getpagesize()), pages > limit/2
+			return pages * int64(os.Getpagesize()), pages > limit/3
 		}
 	}
 	return 0, false
