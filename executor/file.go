@@ -8,7 +8,7 @@ import (
 )
 
 // MaxDefinitionBytes is the most that a new definition of a process or task may have as
-// JSON, beside its files and their content. Each instance costs the control plane and its
+// JSON, together with the settings of the process, but without its files and routes. Each instance costs the control plane and its
 // cell several copies.
 const MaxDefinitionBytes = 256 << 10
 

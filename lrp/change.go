@@ -89,7 +89,7 @@ func created(d Deployment, command string, now time.Time) (Change, error) {
 	if err := d.Validate(); err != nil {
 		return Change{}, err
 	}
-	if err := checkSize(d.Definitions[d.ActiveDefinitionID]); err != nil {
+	if err := checkSize(d.Definitions[d.ActiveDefinitionID], d.Settings); err != nil {
 		return Change{}, err
 	}
 	return change(nil, &d, command), nil
@@ -114,10 +114,14 @@ func (d *Deployment) Update(u Update) (Change, error) {
 	set(&next.MetricTags, u.MetricTags)
 	set(&next.ImageUsername, u.ImageUsername)
 	set(&next.ImagePassword, u.ImagePassword)
-	if u.DefinitionID != nil {
-		if err := checkSize(*u.Definition); err != nil {
+	if u.Definition != nil || u.MetricTags != nil || u.ImageUsername != nil || u.ImagePassword != nil {
+		var definition Definition
+		set(&definition, u.Definition)
+		if err := checkSize(definition, next.Settings); err != nil {
 			return Change{}, err
 		}
+	}
+	if u.DefinitionID != nil {
 		if err := next.define(*u.DefinitionID, *u.Definition); err != nil {
 			return Change{}, err
 		}
@@ -129,10 +133,15 @@ func (d *Deployment) Update(u Update) (Change, error) {
 	return d.changed(next, "Update")
 }
 
-// checkSize refuses a new definition that is too large.
-func checkSize(d Definition) error {
+// checkSize refuses a new definition that is too large together with the settings, some of
+// which go to the cells too.
+func checkSize(d Definition, s Settings) error {
+	s.Routes = nil // which have a bound of their own
 	var v executor.Validator
-	executor.ValidateSize(&v, d, d.VolumeMountedFiles)
+	executor.ValidateSize(&v, struct {
+		Definition Definition
+		Settings   Settings
+	}{d, s}, d.VolumeMountedFiles)
 	return v.Err()
 }
 

@@ -224,6 +224,17 @@ func TestOnlyWhatIsNewMustNotBeLarge(t *testing.T) {
 		_, err := stored.Update(lrp.Update{DefinitionID: &id, Definition: &d})
 		return err
 	}
+	text := strings.Repeat("x", executor.MaxDefinitionBytes)
+	tags := map[string]executor.MetricTag{"a": {Static: text}}
+	for _, u := range []lrp.Update{{MetricTags: &tags}, {ImageUsername: &text, ImagePassword: &text}} {
+		stored := valid()
+		if _, err := stored.Update(u); !errors.Is(err, executor.ErrInvalid) {
+			t.Errorf("settings: %v", err)
+		}
+	}
+	if _, err := lrp.CreateFrom(lrp.DesiredLRP{ProcessGUID: "p", Domain: "d", Settings: lrp.Settings{MetricTags: tags}, Definition: runnable()}, epoch); !errors.Is(err, executor.ErrInvalid) {
+		t.Errorf("settings of a new one: %v", err)
+	}
 	for name, try := range map[string]func(lrp.Definition) error{"desired": desire, "updated": update} {
 		if err := try(large); err == nil || !strings.Contains(err.Error(), "want at most 262144 bytes as JSON, beside files") {
 			t.Errorf("%s: %v", name, err)
