@@ -11,4 +11,4 @@ func CutLines(sink func(LogLine)) (add func(source string, p []byte), end func()
 }
 
 // BeginsIn is how long a session that comes now waits for its turn.
-func (m *Manager) BeginsIn() time.Duration { return m.begins.turn(time.Now(), 0) }
+func (m *Manager) BeginsIn() time.Duration { return m.begins.Turn(time.Now(), 0) }

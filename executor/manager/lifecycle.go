@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/rate"
 )
 
 // An entry is one container of the registry. Everything in it is guarded by
@@ -113,7 +114,7 @@ func (e *entry) created(endpoint executor.Endpoint, err error) {
 	}
 	e.endpoint = endpoint
 	e.set(next)
-	e.recipe = &recipe{entry: e, probing: pace{burst: probeBurst}}
+	e.recipe = &recipe{entry: e, probing: rate.Rate{Burst: probeBurst}}
 	e.recipe.start()
 }
 

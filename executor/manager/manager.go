@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/rate"
 	"github.com/diegosdk/diego/executor/internal/transfer"
 )
 
@@ -44,7 +45,7 @@ type Manager struct {
 	sessionsOf    map[string]int // by the name of the caller
 	loop          loop
 
-	begins, pieces *pace // of sessions
+	begins, pieces *rate.Rate // of sessions
 }
 
 // New asks the backend what it can do and returns a Manager without containers.
@@ -75,7 +76,7 @@ func New(ctx context.Context, o Options) (*Manager, error) {
 	}
 	m := &Manager{
 		options: o, host: host, fetcher: fetcher, ended: ended,
-		sessionsOf: map[string]int{}, begins: &pace{every: beginEvery, burst: beginBurst}, pieces: &pace{every: pieceEvery, burst: pieceBurst},
+		sessionsOf: map[string]int{}, begins: &rate.Rate{Every: beginEvery, Burst: beginBurst}, pieces: &rate.Rate{Every: pieceEvery, Burst: pieceBurst},
 		entries:       make(map[string]*entry),
 		strays:        make(map[string]bool),
 		cleared:       make(chan struct{}),

@@ -124,8 +124,8 @@ func (p *probe) run(tell func(*probe)) {
 
 // probeTurn is how long a probe waits for the turn of its container.
 func (r *recipe) probeTurn(now time.Time, weight int) time.Duration {
-	r.probing.every = max(probeEvery, time.Duration(len(r.entry.manager.entries))*probeEveryOfCell)
-	return min(r.probing.turn(now, weight), longestTurn)
+	r.probing.Every = max(probeEvery, time.Duration(len(r.entry.manager.entries))*probeEveryOfCell)
+	return min(r.probing.Turn(now, weight), longestTurn)
 }
 
 // stop ends the probing. If a probe goes on, finish is called at its end.

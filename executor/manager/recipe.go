@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/rate"
 )
 
 // A recipe is what runs in one container from CREATED to COMPLETED:
@@ -25,7 +26,7 @@ type recipe struct {
 	running   []step   // at the top, in the order in which they started
 	probes    []*probe // of health
 	readiness []*probe
-	probing   pace // of both
+	probing   rate.Rate // of both
 	startTime *timer
 	healthy   bool
 	began     bool // the action has

@@ -142,7 +142,7 @@ func (v *Visit) Exec(ctx context.Context, p executor.Program, s executor.Streams
 // has. A caller that has given up keeps its place until its turn comes: otherwise it
 // could take any number of turns, and all others would wait for them.
 func (v *Visit) begin(ctx context.Context) error {
-	_ = v.m.begins.wait(context.WithoutCancel(ctx), 1)
+	_ = v.m.begins.Wait(context.WithoutCancel(ctx), 1)
 	return context.Cause(ctx)
 }
 
@@ -162,7 +162,7 @@ func (v *Visit) whileUsed(ctx context.Context) (_ context.Context, used func(n i
 			return context.Cause(ctx)
 		}
 		idle.Reset(limit)
-		return v.m.pieces.wait(ctx, max((n+sessionPiece-1)/sessionPiece, 1))
+		return v.m.pieces.Wait(ctx, max((n+sessionPiece-1)/sessionPiece, 1))
 	}, cancel
 }
 

@@ -6,17 +6,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/diegosdk/diego/executor/internal/rate"
 	"github.com/diegosdk/diego/internal/testenv"
 )
 
 func TestWhatIsCompressedForAllUploadsTogetherHasARate(t *testing.T) {
 	testenv.Bubble(t, func(t *testing.T) {
-		var shared rate
+		shared := rate.Rate{Every: packEvery, Burst: packBurst}
+		second := strings.Repeat("x", packBurst<<10)
 		began := time.Now()
 		over := make(chan time.Duration)
 		for range 4 {
 			go func() {
-				if _, err := io.Copy(io.Discard, shared.reader(t.Context(), strings.NewReader(strings.Repeat("x", packRate)))); err != nil {
+				if _, err := io.Copy(io.Discard, &rated{t.Context(), &shared, strings.NewReader(second)}); err != nil {
 					t.Error(err)
 				}
 				over <- time.Since(began).Round(time.Second / 10)
@@ -31,7 +33,7 @@ func TestWhatIsCompressedForAllUploadsTogetherHasARate(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		began = time.Now()
-		if _, err := io.Copy(io.Discard, shared.reader(t.Context(), strings.NewReader(strings.Repeat("x", packRate)))); err != nil || time.Since(began) != 0 {
+		if _, err := io.Copy(io.Discard, &rated{t.Context(), &shared, strings.NewReader(second)}); err != nil || time.Since(began) != 0 {
 			t.Errorf("after a rest a second's worth takes %v, %v", time.Since(began), err)
 		}
 	})

@@ -28,6 +28,7 @@ import (
 	"time"
 
 	"github.com/diegosdk/diego/executor/internal/archive"
+	"github.com/diegosdk/diego/executor/internal/rate"
 	"github.com/diegosdk/diego/executor/internal/tenant"
 	"github.com/diegosdk/diego/internal/reach"
 )
@@ -87,7 +88,7 @@ type Fetcher struct {
 	options   Options
 	cache     cache
 	progress  progress
-	packing   rate
+	packing   rate.Rate     // of all uploads
 	former    tenant.Trash  // what earlier Fetchers have kept
 	downloads chan struct{} // holds one for each that has a place
 	late      chan struct{} // and one for each that goes on without
@@ -120,6 +121,7 @@ func New(o Options) (*Fetcher, error) {
 	}
 	content := cmp.Or(max(o.Content.MaxContentBytes, 0), archive.DefaultBytes)
 	return &Fetcher{
+		packing: rate.Rate{Every: packEvery, Burst: packBurst},
 		options: o, progress: progress{limit: 2 * max(o.MaxBytes, content)}, former: former, cache: cache{limit: o.CacheBytes, most: o.CacheEntries, keys: make(map[string]*slot), dropping: make(chan struct{}, 1), removeAll: tenant.RemoveAll},
 		downloads: make(chan struct{}, o.Downloads), late: make(chan struct{}, LateEach*o.Downloads),
 	}, nil

@@ -27,7 +27,7 @@ func (f *Fetcher) pack(ctx context.Context, file *os.File, w io.Writer, tar io.R
 	if most <= 0 {
 		most = archive.DefaultBytes
 	}
-	n, err := io.Copy(zipped, f.packing.reader(ctx, io.LimitReader(tar, most+1)))
+	n, err := io.Copy(zipped, &rated{ctx, &f.packing, io.LimitReader(tar, most+1)})
 	if err != nil {
 		return 0, nil, err
 	}
