@@ -116,8 +116,9 @@ const storms = `perl -e '$end = time + 60; $first = $$; while (time < $end) { $x
 
 // queues takes memory and gives it back in 400 processes for a minute. Together they have
 // too little, but most often there is room again when the kernel looks for one to kill.
-// They begin once all are there.
-var queues = fmt.Sprintf(`perl -e 'open Z, "/dev/zero"; $end = time + 60; pipe R, W; for (1 .. 400) { next if fork; close W; sysread R, $x, 1; while (time < $end) { $p = syscall %d, 0, 800_000, 3, 0x22, -1, 0; syscall %d, fileno Z, $p, 800_000; select undef, undef, undef, .02; syscall %d, $p, 800_000 } exit }'; sleep 60`,
+// They begin once all are there. Their parent, which is killed last, replaces those that
+// are killed, or the others would soon have enough.
+var queues = fmt.Sprintf(`perl -e 'open Z, "/dev/zero"; $end = time + 60; pipe R, W; sub take { return if fork; close W; open S, ">/proc/self/oom_score_adj"; print S 500; close S; sysread R, $x, 1; while (time < $end) { $p = syscall %d, 0, 800_000, 3, 0x22, -1, 0; syscall %d, fileno Z, $p, 800_000; select undef, undef, undef, .02; syscall %d, $p, 800_000 } exit } take for 1 .. 400; close W; while (wait > 0) { take if time < $end }'`,
 	unix.SYS_MMAP, unix.SYS_READ, unix.SYS_MUNMAP)
 
 func TestAContainerThatKeepsTheKernelAtItsMemoryLimitIsEnded(t *testing.T) {
