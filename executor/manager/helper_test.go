@@ -119,6 +119,15 @@ func (c *cell) mustTell(want ...string) {
 // launch reserves a container and gives it its work.
 func (c *cell) launch(guid string, w manager.Work) {
 	c.t.Helper()
+	c.launchFor("", guid, w)
+}
+
+// launchFor launches a container for a tenant.
+func (c *cell) launchFor(domain, guid string, w manager.Work) {
+	c.t.Helper()
+	if domain != "" {
+		w.Tags = map[string]string{executor.TagDomain: domain}
+	}
 	c.reserve(guid)
 	c.note()
 	c.told() // the reservation

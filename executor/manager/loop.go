@@ -207,12 +207,10 @@ func (m *Manager) Next() (time.Time, bool) {
 		consider(j.due)
 	}
 	for p := range pools {
-		if m.loop.places[p].line.Len() == 0 {
-			continue
-		}
-		if m.free(p) {
+		pl := &m.loop.places[p]
+		if pl.line.Len() > 0 && m.free(p) {
 			consider(m.options.Now())
-		} else if at, ok := m.relief(p); ok {
+		} else if _, at, ok := m.relief(p); ok && pl.ready > 0 {
 			consider(at)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/internal/transfer"
 )
 
@@ -27,21 +28,34 @@ const (
 	pools
 )
 
-// Places are what a pool has for its jobs. Those that find none wait, each behind
-// the others of its sharer, and the sharers take turns. So a tenant with thousands of
-// jobs, such as checks that get no answer, does not keep others waiting until all of
-// his have had their places.
+// Places are what a pool has for its jobs. Those that find none wait, each behind the
+// others of its sharer. The domains take turns, and so do the sharers of each domain. So
+// a tenant with thousands of jobs in many containers, such as checks that get no answer,
+// does not keep others waiting until all of his have had their places.
 type places struct {
+	domains map[string]*domain
 	sharers map[string]*sharer
-	line    list.List // of *sharer: those whose jobs wait and may have a place, the next one first
+	line    list.List // of *domain: those with jobs that wait and may have a place, the next one first
+	ready   int       // sharers in the lines of all domains, also of those that have their part
 	taken   []*job    // the jobs with a place, the first one longest
 	late    int       // how many go on without
+}
+
+// A domain is what one tenant has in one pool. What is nobody's is in the domain "".
+type domain struct {
+	name    string
+	line    list.List     // of *sharer, like that of the domains
+	sharers int           // not only those in line
+	taken   int           // jobs with a place
+	late    int           // jobs that go on without
+	inLine  *list.Element // nil if it is not
 }
 
 // A sharer is a container, a volume driver, or the Manager itself (""), in one pool.
 type sharer struct {
 	pool    pool
 	name    string
+	domain  *domain
 	waiting list.List     // of *job, in the order in which they came
 	has     int           // jobs with a place, and late ones
 	inLine  *list.Element // nil if it is not
@@ -69,20 +83,37 @@ func (m *Manager) submit(p pool, kind JobKind, guid string, work func(context.Co
 
 // submitTo queues a job that takes a place of the sharer.
 func (m *Manager) submitTo(name string, p pool, kind JobKind, guid string, work func(context.Context) func()) *job {
-	pl := &m.loop.places[p]
-	s := pl.sharers[name]
-	if s == nil {
-		if pl.sharers == nil {
-			pl.sharers = map[string]*sharer{}
-		}
-		s = &sharer{pool: p, name: name}
-		pl.sharers[name] = s
-	}
+	s := m.sharer(p, name, guid)
 	j := &job{Job: Job{kind, guid}, sharer: s, work: work}
 	j.waiting = s.waiting.PushBack(j)
 	m.settle(s)
 	m.wakeUp()
 	return j
+}
+
+// sharer returns the one of a name. Its domain is that of the container that it is first
+// here for, and stays that while it has jobs.
+func (m *Manager) sharer(p pool, name, guid string) *sharer {
+	pl := &m.loop.places[p]
+	if s := pl.sharers[name]; s != nil {
+		return s
+	}
+	if pl.sharers == nil {
+		pl.sharers, pl.domains = map[string]*sharer{}, map[string]*domain{}
+	}
+	of := ""
+	if e := m.entries[guid]; e != nil {
+		of = e.container.Tags[executor.TagDomain]
+	}
+	d := pl.domains[of]
+	if d == nil {
+		d = &domain{name: of}
+		pl.domains[of] = d
+	}
+	d.sharers++
+	s := &sharer{pool: p, name: name, domain: d}
+	pl.sharers[name] = s
+	return s
 }
 
 // stop cancels a job. If it has no place yet it needs none any more: its work is called
@@ -109,19 +140,37 @@ func (m *Manager) unqueue(j *job) {
 	m.settle(j.sharer)
 }
 
-// settle has a sharer stand in line if it has to, and forgets one that has nothing.
+// settle has a sharer and its domain stand in line if they have to, and forgets those that
+// have nothing.
 func (m *Manager) settle(s *sharer) {
-	pl := &m.loop.places[s.pool]
-	switch wants := s.waiting.Len() > 0 && s.has < m.most(s.pool); {
-	case wants && s.inLine == nil:
-		s.inLine = pl.line.PushBack(s)
-	case !wants && s.inLine != nil:
-		pl.line.Remove(s.inLine)
-		s.inLine = nil
-	}
+	d, pl := s.domain, &m.loop.places[s.pool]
+	pl.ready += queue(&d.line, &s.inLine, s, s.waiting.Len() > 0 && s.has < m.most(s.pool))
+	m.settleDomain(s.pool, d)
 	if s.waiting.Len() == 0 && s.has == 0 {
 		delete(pl.sharers, s.name)
+		if d.sharers--; d.sharers == 0 {
+			delete(pl.domains, d.name)
+		}
 	}
+}
+
+func (m *Manager) settleDomain(p pool, d *domain) {
+	queue(&m.loop.places[p].line, &d.inLine, d, d.line.Len() > 0 && (m.unbounded(p) || d.taken < m.mostOfDomain(p)))
+}
+
+// queue has who stand in a line, at the end if it is not there yet, or leave it. It returns
+// how many more are in the line then.
+func queue(line *list.List, place **list.Element, who any, wants bool) int {
+	switch {
+	case wants && *place == nil:
+		*place = line.PushBack(who)
+		return 1
+	case !wants && *place != nil:
+		line.Remove(*place)
+		*place = nil
+		return -1
+	}
+	return 0
 }
 
 func (m *Manager) workers(p pool) int {
@@ -145,9 +194,16 @@ func (m *Manager) most(p pool) int {
 	return max(1, m.workers(p)/2)
 }
 
+// mostOfDomain is how many places the jobs of one domain may take: all but one, so that
+// the jobs of another one begin at once.
+func (m *Manager) mostOfDomain(p pool) int { return max(1, m.workers(p)-1) }
+
+// unbounded reports whether only its sharers bound a pool.
+func (m *Manager) unbounded(p pool) bool { return p == volumePool || p == volumeProbePool }
+
 // free reports whether a pool has a place that nobody has taken.
 func (m *Manager) free(p pool) bool {
-	return p == volumePool || p == volumeProbePool || len(m.loop.places[p].taken) < m.workers(p)
+	return m.unbounded(p) || len(m.loop.places[p].taken) < m.workers(p)
 }
 
 // A turn is how long a job keeps its place in its pool. What it waits for may be
@@ -167,37 +223,45 @@ func turn(p pool) time.Duration {
 	return 0
 }
 
-// mayBeLate reports whether one more job of a pool may go on without a place. Each
+// mayBeLate reports whether one more job of a domain may go on without a place. Each
 // transfer takes disk that nobody has reserved.
-func (m *Manager) mayBeLate(p pool) bool {
+func (m *Manager) mayBeLate(p pool, d *domain) bool {
 	switch p {
 	case downloadPool, uploadPool:
-		return m.loop.places[p].late < transfer.LateEach*m.workers(p)
+		return m.loop.places[p].late < transfer.LateEach*m.workers(p) && d.late < transfer.LateEach*m.mostOfDomain(p)
 	}
 	return true
 }
 
-// relief is when the next job of a pool gives its place up, or false if none does.
-func (m *Manager) relief(p pool) (time.Time, bool) {
-	taken := m.loop.places[p].taken
-	if turn(p) == 0 || len(taken) == 0 || !m.mayBeLate(p) {
-		return time.Time{}, false
+// relief is which job of a pool gives its place up next, and when, or false if none does.
+func (m *Manager) relief(p pool) (next int, at time.Time, ok bool) {
+	if turn(p) == 0 {
+		return 0, time.Time{}, false
 	}
-	return taken[0].since.Add(turn(p)), true
+	for i, j := range m.loop.places[p].taken {
+		if m.mayBeLate(p, j.sharer.domain) {
+			return i, j.since.Add(turn(p)), true
+		}
+	}
+	return 0, time.Time{}, false
 }
 
 // relieve takes the places of those that have had their turn.
 func (m *Manager) relieve(now time.Time) {
 	for p := range pools {
 		for {
-			at, ok := m.relief(p)
+			next, at, ok := m.relief(p)
 			if !ok || at.After(now) {
 				break
 			}
 			pl := &m.loop.places[p]
-			pl.taken[0].late = true
-			pl.taken = slices.Delete(pl.taken, 0, 1)
+			j := pl.taken[next]
+			j.late = true
+			pl.taken = slices.Delete(pl.taken, next, next+1)
 			pl.late++
+			j.sharer.domain.taken--
+			j.sharer.domain.late++
+			m.settleDomain(p, j.sharer.domain)
 		}
 	}
 }
@@ -211,8 +275,10 @@ func (m *Manager) leave(j *job) {
 	pl := &m.loop.places[s.pool]
 	if j.late {
 		pl.late--
+		s.domain.late--
 	} else if i := slices.Index(pl.taken, j); i >= 0 {
 		pl.taken = slices.Delete(pl.taken, i, i+1)
+		s.domain.taken--
 	}
 	s.has--
 	m.settle(s)
@@ -250,16 +316,19 @@ func (m *Manager) take(delays bool) *job {
 	return nil
 }
 
-// placeNext gives the next job its place, and puts its sharer behind all others in line.
+// placeNext gives the next job its place, and puts its sharer and its domain behind all
+// others in their lines.
 func (m *Manager) placeNext(p pool, now time.Time) *job {
 	pl := &m.loop.places[p]
-	s := pl.line.Front().Value.(*sharer)
+	d := pl.line.Front().Value.(*domain)
+	s := d.line.Front().Value.(*sharer)
 	j := s.waiting.Front().Value.(*job)
 	j.placed, j.since = true, now
 	pl.taken = append(pl.taken, j)
+	d.taken++
 	s.has++
-	pl.line.Remove(s.inLine)
-	s.inLine = nil
+	pl.ready += queue(&d.line, &s.inLine, s, false)
+	queue(&pl.line, &d.inLine, d, false)
 	m.unqueue(j)
 	return j
 }

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/diegosdk/diego/executor"
 )
 
 // A poolRun submits, stops, takes and ends jobs at random, and keeps its own count.
@@ -28,7 +30,10 @@ func TestEveryJobHasItsPlaceAndOneOutcomeAndPoolsKeepTheirBounds(t *testing.T) {
 		r.m = &Manager{options: Options{Now: func() time.Time { return r.now }, Downloads: workers, Uploads: workers,
 			DeleteWorkers: workers, CreateWorkers: workers, ProcessWorkers: workers,
 			Delay: func(Job) time.Duration { return time.Duration(r.random.IntN(3)) * 700 * time.Millisecond },
-		}, loop: loop{wake: make(chan struct{}, 1)}}
+		}, loop: loop{wake: make(chan struct{}, 1)}, entries: map[string]*entry{}}
+		for i := range 4 { // two more have no entry, and so no domain
+			r.m.entries[fmt.Sprint(i)] = &entry{container: executor.Container{Tags: map[string]string{executor.TagDomain: domainOf(fmt.Sprint(i))}}}
+		}
 		for range 600 {
 			r.step()
 			r.count()
@@ -54,9 +59,14 @@ func (r *poolRun) step() {
 	}
 }
 
+func domainOf(sharer string) string {
+	return map[string]string{"0": "a", "1": "b", "2": "a", "3": "b"}[sharer]
+}
+
 func (r *poolRun) submit() {
 	var j *job
-	j = r.m.submitTo(fmt.Sprint(r.random.IntN(4)), pool(r.random.IntN(int(pools))), JobProbe, "", func(context.Context) func() {
+	guid := fmt.Sprint(r.random.IntN(6))
+	j = r.m.submit(pool(r.random.IntN(int(pools))), JobProbe, guid, func(context.Context) func() {
 		return func() { r.outcomes[j]++ }
 	})
 	r.jobs = append(r.jobs, j)
@@ -105,16 +115,20 @@ func (r *poolRun) count() {
 	}
 	has, waiting := map[key]int{}, map[key]int{}
 	var taken, late [pools]int
+	takenOf, lateOf, readyOf := map[key]int{}, map[key]int{}, map[key]int{} // by domain
 	for _, j := range r.jobs {
 		k := key{j.sharer.pool, j.sharer.name}
+		d := key{k.pool, domainOf(k.sharer)}
 		switch {
 		case r.outcomes[j] > 0:
 		case j.placed:
 			has[k]++
 			if j.late {
 				late[k.pool]++
+				lateOf[d]++
 			} else {
 				taken[k.pool]++
+				takenOf[d]++
 			}
 		case !j.cancelled:
 			waiting[k]++
@@ -130,9 +144,36 @@ func (r *poolRun) count() {
 			if wants := waiting[k] > 0 && has[k] < r.m.most(p); s.has != has[k] || s.waiting.Len() != waiting[k] || has[k] > r.m.most(p) || (s.inLine != nil) != wants {
 				r.t.Fatalf("seed %d: sharer %v has %d of %d, and %d wait, in line: %v; they are %d and %d", r.seed, k, s.has, r.m.most(p), s.waiting.Len(), s.inLine != nil, has[k], waiting[k])
 			}
+			if waiting[k] > 0 && has[k] < r.m.most(p) {
+				readyOf[key{p, domainOf(s.name)}]++
+			}
 			delete(has, k)
 			delete(waiting, k)
 		}
+		ready := 0
+		for _, d := range pl.domains {
+			k := key{p, d.name}
+			most := max(1, r.m.workers(p)-1)
+			if p >= volumePool {
+				most = len(r.jobs)
+			}
+			wants := readyOf[k] > 0 && takenOf[k] < most
+			if d.taken != takenOf[k] || d.late != lateOf[k] || d.line.Len() != readyOf[k] || takenOf[k] > most || (d.inLine != nil) != wants {
+				r.t.Fatalf("seed %d: domain %v has %d of %d and %d late, and %d are ready, in line: %v; they are %d, %d and %d", r.seed, k, d.taken, most, d.late, d.line.Len(), d.inLine != nil, takenOf[k], lateOf[k], readyOf[k])
+			}
+			if (p == downloadPool || p == uploadPool) && lateOf[k] > 3*most {
+				r.t.Fatalf("seed %d: domain %v has %d late", r.seed, k, lateOf[k])
+			}
+			ready += readyOf[k]
+			delete(takenOf, k)
+			delete(lateOf, k)
+		}
+		if pl.ready != ready {
+			r.t.Fatalf("seed %d: pool %d says that %d are ready, which are %d", r.seed, p, pl.ready, ready)
+		}
+	}
+	if len(takenOf)+len(lateOf) > 0 {
+		r.t.Fatalf("seed %d: domains are forgotten: %v have places, and %v are late", r.seed, takenOf, lateOf)
 	}
 	if len(has)+len(waiting) > 0 {
 		r.t.Fatalf("seed %d: sharers are forgotten: %v have places, and %v wait", r.seed, has, waiting)
@@ -161,7 +202,7 @@ func (r *poolRun) drain() {
 		}
 	}
 	for p := range pools {
-		if pl := &r.m.loop.places[p]; len(pl.sharers)+pl.line.Len()+len(pl.taken)+pl.late > 0 {
+		if pl := &r.m.loop.places[p]; len(pl.sharers)+len(pl.domains)+pl.ready+pl.line.Len()+len(pl.taken)+pl.late > 0 {
 			r.t.Fatalf("seed %d: pool %d keeps %+v", r.seed, p, pl)
 		}
 	}

@@ -339,13 +339,16 @@ func TestASubscriberThatNeverListensIsToldThatItIsBehind(t *testing.T) {
 }
 
 func TestPoolsBoundWhatHappensAtOnce(t *testing.T) {
-	c := newCell(t, func(o *manager.Options) { o.CreateWorkers, o.DefaultMaxPIDs = 2, 10 })
+	c := newCell(t, func(o *manager.Options) { o.CreateWorkers, o.DefaultMaxPIDs = 3, 10 })
 	c.delays[manager.JobCreate] = time.Second
 	for i := range 5 {
-		c.launch(fmt.Sprint("c", i), work(do("wait forever")))
+		c.launchFor("many", fmt.Sprint("c", i), work(do("wait forever")))
+	}
+	for i := range 2 {
+		c.launchFor("few", fmt.Sprint("d", i), work(do("wait forever")))
 	}
 	c.advance(10 * time.Second)
-	c.mustTell("1s RUNNING", "1s RUNNING", "2s RUNNING", "2s RUNNING", "3s RUNNING")
+	c.mustTell("1s RUNNING", "1s RUNNING", "1s RUNNING", "2s RUNNING", "2s RUNNING", "2s RUNNING", "3s RUNNING")
 }
 
 func TestACancelledCreationWaitsForNoPlace(t *testing.T) {

@@ -217,10 +217,15 @@ func TestContainersWhoseJobsDoNotEndHoldUpNoOther(t *testing.T) {
 		manager.JobDownload: {many(download), work(download), executor.Completed},
 		manager.JobUpload:   {many(upload), work(upload), executor.Completed},
 	} {
-		for _, tenants := range []int{1, 8} {
-			t.Run(fmt.Sprintf("%s, %d", kind, tenants), func(t *testing.T) {
+		for _, among := range []struct {
+			containers    int
+			hostile, good string // domains
+			within        time.Duration
+		}{{1, "", "", 2 * time.Minute}, {8, "", "", 2 * time.Minute}, {40, "hostile", "", time.Second}, {40, "", "good", time.Second}} {
+			t.Run(fmt.Sprintf("%s, %+v", kind, among), func(t *testing.T) {
 				c := newCell(t, func(o *manager.Options) {
 					o.CreateWorkers, o.DefaultMaxPIDs = 4, 10
+					o.Capacity = manager.Capacity{MemoryMB: 1 << 20, DiskMB: 1 << 20, Containers: int64(among.containers) + 1}
 					o.Delay = func(j manager.Job) time.Duration {
 						if j.GUID != "neighbour" && j.Kind == kind {
 							return time.Hour
@@ -228,12 +233,12 @@ func TestContainersWhoseJobsDoNotEndHoldUpNoOther(t *testing.T) {
 						return 0
 					}
 				})
-				for i := range tenants {
-					c.launch(fmt.Sprint("hostile-", i), test.hostile)
+				for i := range among.containers {
+					c.launchFor(among.hostile, fmt.Sprint("hostile-", i), test.hostile)
 				}
 				c.advance(time.Second)
-				c.launch("neighbour", test.neighbour)
-				c.advance(2 * time.Minute)
+				c.launchFor(among.good, "neighbour", test.neighbour)
+				c.advance(among.within)
 				if got, ok := c.Get("neighbour"); !ok || got.State != test.want {
 					t.Errorf("it is %v", got.State)
 				}
