@@ -140,10 +140,15 @@ const maxAttribute = 1024
 const namespaceFlags = unix.CLONE_NEWCGROUP | unix.CLONE_NEWIPC | unix.CLONE_NEWNET | unix.CLONE_NEWNS |
 	unix.CLONE_NEWPID | unix.CLONE_NEWUSER | unix.CLONE_NEWUTS
 
-// families are those of sockets. The others are rarely used parts of the
-// kernel, and some reach past the container's network: AF_VSOCK leads to the
-// machine below a virtual one.
-var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6} // and netlink
+// internetProtocols are those of sockets of IP; 0 is TCP or UDP by the socket's type. What
+// waits in the connections of others, such as MPTCP and SCTP, is in no list of sockets from
+// which the Backend learns who holds the kernel's memory, and the kernel would load their
+// modules into the host. Programs do without MPTCP where the kernel has none.
+var internetProtocols = []uint32{0, unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_UDPLITE, unix.IPPROTO_ICMP, unix.IPPROTO_ICMPV6}
+
+// rareTypes is a bit of the types of sockets that only rare protocols have: SOCK_RDM,
+// SOCK_SEQPACKET and SOCK_DCCP. With protocol 0 they mean one of those.
+const rareTypes = 4
 
 // netlinkProtocols are those of netlink sockets: devices and routes, and what
 // sockets there are. Others carry events of the host's devices, or configure
@@ -218,9 +223,15 @@ func (a architecture) filter() []unix.SockFilter {
 		ofProtocol = append(ofProtocol, when(unix.BPF_JEQ, p, answer(answerAllow))...)
 	}
 	ofFamily := slices.Concat(loadArgument(0), when(unix.BPF_JEQ, unix.AF_NETLINK, ofProtocol, refuse(unix.EPROTONOSUPPORT)))
-	for _, f := range families {
-		ofFamily = append(ofFamily, when(unix.BPF_JEQ, f, answer(answerAllow))...)
+	ofInternet := slices.Concat(loadArgument(1), when(unix.BPF_JSET, rareTypes, refuse(unix.ESOCKTNOSUPPORT)), loadArgument(2))
+	for _, p := range internetProtocols {
+		ofInternet = append(ofInternet, when(unix.BPF_JEQ, p, answer(answerAllow))...)
 	}
+	ofInternet = append(ofInternet, refuse(unix.EPROTONOSUPPORT)...)
+	// Other families are rarely used parts of the kernel, and some reach past the
+	// container's network: AF_VSOCK leads to the machine below a virtual one.
+	ofFamily = slices.Concat(ofFamily, when(unix.BPF_JEQ, unix.AF_UNIX, answer(answerAllow)),
+		when(unix.BPF_JEQ, unix.AF_INET, ofInternet), when(unix.BPF_JEQ, unix.AF_INET6, ofInternet))
 	for _, c := range familiesCalls {
 		add(c, ofFamily, refuse(unix.EAFNOSUPPORT))
 	}

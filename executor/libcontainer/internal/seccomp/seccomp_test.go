@@ -116,8 +116,13 @@ var answersByArguments = map[string]map[[4]uint64]uint32{
 	},
 	"family": {
 		{1}: allowAnswer, {2}: allowAnswer, {10}: allowAnswer, {16}: allowAnswer,
-		{16, 0, 4}: allowAnswer, {2, 0, 15}: allowAnswer, {16, 0, 15}: errnoAnswer(unix.EPROTONOSUPPORT),
-		{16, 0, 9}: errnoAnswer(unix.EPROTONOSUPPORT), {16, 0, 16}: errnoAnswer(unix.EPROTONOSUPPORT),
+		{16, 0, 4}: allowAnswer, {2, 1, 6}: allowAnswer, {2, 2, 17}: allowAnswer, {10, 2, 58}: allowAnswer, {10, 2, 136}: allowAnswer,
+		{2, 0x80801, 6}: allowAnswer, {2, 3, 1}: allowAnswer, {1, 5}: allowAnswer, {1, 5, 262}: allowAnswer, {2, 1, 1<<32 + 6}: allowAnswer,
+		{2, 0, 15}: errnoAnswer(unix.EPROTONOSUPPORT), {2, 1, 262}: errnoAnswer(unix.EPROTONOSUPPORT), {10, 1, 262}: errnoAnswer(unix.EPROTONOSUPPORT),
+		{2, 1, 132}: errnoAnswer(unix.EPROTONOSUPPORT), {10, 1, 1<<32 + 262}: errnoAnswer(unix.EPROTONOSUPPORT), {2, 1, 256}: errnoAnswer(unix.EPROTONOSUPPORT),
+		{2, 5}: errnoAnswer(unix.ESOCKTNOSUPPORT), {10, 0x80805, 6}: errnoAnswer(unix.ESOCKTNOSUPPORT), {2, 6, 33}: errnoAnswer(unix.ESOCKTNOSUPPORT),
+		{16, 0, 15}: errnoAnswer(unix.EPROTONOSUPPORT),
+		{16, 0, 9}:  errnoAnswer(unix.EPROTONOSUPPORT), {16, 0, 16}: errnoAnswer(unix.EPROTONOSUPPORT),
 		{0}: errnoAnswer(unix.EAFNOSUPPORT), {17}: errnoAnswer(unix.EAFNOSUPPORT), {40}: errnoAnswer(unix.EAFNOSUPPORT),
 		{38}: errnoAnswer(unix.EAFNOSUPPORT), {0xffff}: errnoAnswer(unix.EAFNOSUPPORT),
 		{1<<32 + 2}: allowAnswer, {1<<32 + 40}: errnoAnswer(unix.EAFNOSUPPORT), // the kernel takes an int
