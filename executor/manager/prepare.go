@@ -36,6 +36,8 @@ func newPreparation(m *Manager, c executor.Container, w executor.Work, l *logs) 
 	return &preparation{manager: m, container: c, spec: containerSpec(c, &w, m.options.DefaultMaxPIDs), logs: l}
 }
 
+func (p *preparation) domain() string { return p.container.Tags[executor.TagDomain] }
+
 // create fetches what is mounted into the container and makes it. What it has
 // done when it fails is undone with the container's deletion.
 func (p *preparation) create(ctx context.Context) (executor.Endpoint, error) {
@@ -100,7 +102,7 @@ func (p *preparation) layer(ctx context.Context, spec *executor.ContainerSpec, d
 	if err != nil || layer == nil {
 		return err
 	}
-	request := transfer.Request{URL: layer.URL, CacheKey: layer.SHA256, Algorithm: "sha256", Value: layer.SHA256}
+	request := transfer.Request{URL: layer.URL, CacheKey: layer.SHA256, Algorithm: "sha256", Value: layer.SHA256, Domain: p.domain()}
 	path, err := p.fetch(disk, func(f *transfer.Fetcher) (*transfer.Lease, error) {
 		kind := strings.Join([]string{"layer", base, layer.Path}, "\x00")
 		return f.Unpacked(ctx, request, kind, *disk, func(ctx context.Context, file *os.File, dir string, l archive.Limits) (int64, error) {
@@ -121,6 +123,7 @@ func (p *preparation) layer(ctx context.Context, spec *executor.ContainerSpec, d
 func (p *preparation) dependency(ctx context.Context, d dependency, disk *int64) (executor.Mount, error) {
 	stdout, _ := p.logs.writers(false, false, d.source)
 	progress(stdout, "Downloading", d.artifact)
+	d.request.Domain = p.domain()
 	path, err := p.fetch(disk, func(f *transfer.Fetcher) (*transfer.Lease, error) { return f.Directory(ctx, d.request, *disk) })
 	if err != nil {
 		return executor.Mount{}, err

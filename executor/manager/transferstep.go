@@ -65,6 +65,7 @@ func (b builder) download(d download, done func(error)) step {
 	e := b.recipe.entry
 	m := e.manager
 	stdout, _ := b.writers(false)
+	d.request.Domain = e.container.Tags[executor.TagDomain]
 	return &jobStep{builder: b, pool: downloadPool, kind: JobDownload, done: done, work: func(ctx context.Context) error {
 		progress(stdout, "Downloading", d.artifact)
 		if err := m.put(ctx, e.guid, d); err != nil {

@@ -143,7 +143,7 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, p
 	ctx, disk := f.progress.begin(ctx)
 	defer func() { err = outcome(ctx, err) }()
 	once := func(known *version) (*version, error) {
-		leave, err := f.enter(ctx)
+		leave, err := f.downloads.enter(ctx, r.Domain, f.options.Turn)
 		if err != nil {
 			return nil, err
 		}

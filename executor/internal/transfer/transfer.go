@@ -88,10 +88,9 @@ type Fetcher struct {
 	options   Options
 	cache     cache
 	progress  progress
-	packing   rate.Rate     // of all uploads
-	former    tenant.Trash  // what earlier Fetchers have kept
-	downloads chan struct{} // holds one for each that has a place
-	late      chan struct{} // and one for each that goes on without
+	packing   rate.Rate    // of all uploads
+	former    tenant.Trash // what earlier Fetchers have kept
+	downloads places
 }
 
 // New returns a Fetcher with an empty cache. What an earlier one has kept in
@@ -123,7 +122,7 @@ func New(o Options) (*Fetcher, error) {
 	return &Fetcher{
 		packing: rate.Rate{Every: packEvery, Burst: packBurst},
 		options: o, progress: progress{limit: 2 * max(o.MaxBytes, content)}, former: former, cache: cache{limit: o.CacheBytes, most: o.CacheEntries, keys: make(map[string]*slot), dropping: make(chan struct{}, 1), removeAll: tenant.RemoveAll},
-		downloads: make(chan struct{}, o.Downloads), late: make(chan struct{}, LateEach*o.Downloads),
+		downloads: places{most: o.Downloads, domains: make(map[string]*domain)},
 	}, nil
 }
 
@@ -164,6 +163,8 @@ type Request struct {
 	// is used only as long as the server says that it has not changed.
 	Algorithm, Value string
 	Format           archive.Format
+	// Domain is who asks: domains share the places of downloads.
+	Domain string
 }
 
 // packed is what an archive may take that stays as it came: MaxBytes bounds it.

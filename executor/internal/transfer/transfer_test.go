@@ -596,40 +596,55 @@ func (p pipes) Accept() (net.Conn, error) {
 func (p pipes) Close() error   { close(p); return nil }
 func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipes", Net: "unix"} }
 
-// A server decides how long a download lasts, so one that never ends keeps no place.
+// A server decides how long a download lasts, so one that never ends keeps no place, and a
+// tenant with any number of them leaves others a place at once.
 func TestDownloadsThatLastHoldUpNoOther(t *testing.T) {
-	gone := make(chan struct{})
-	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusOK)
-		w.(http.Flusher).Flush()
-		<-gone
-	}))
-	defer endless.Close()
-	defer close(gone)
-	good := newServer(t)
-	defer good.Close()
-	f, _ := newFetcher(t, func(o *transfer.Options) { o.Downloads, o.Turn = 2, time.Millisecond })
-	ctx, cancel := context.WithCancel(t.Context())
-	var hostile sync.WaitGroup
-	const most = 2 + 2*transfer.LateEach // with a place, and without
-	for i := range most - 1 {
-		hostile.Go(func() {
-			_, _ = f.Directory(ctx, transfer.Request{URL: endless.URL, CacheKey: fmt.Sprint(i)}, 1<<20)
+	for _, test := range []struct {
+		name, hostile, good string // domains
+		servers             int
+		turn                time.Duration
+	}{
+		{"of one's own", "one", "one", transfer.LateEach, time.Millisecond},
+		{"of another domain, before their turn is over", "one", "other", 20, time.Hour},
+		{"of another domain, after it", "one", "other", 20, time.Millisecond},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			gone := make(chan struct{})
+			asked := make(chan struct{}, test.servers)
+			endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				asked <- struct{}{}
+				w.WriteHeader(http.StatusOK)
+				w.(http.Flusher).Flush()
+				<-gone
+			}))
+			defer endless.Close()
+			defer close(gone)
+			good := newServer(t)
+			defer good.Close()
+			f, _ := newFetcher(t, func(o *transfer.Options) { o.Downloads, o.Turn = 2, test.turn })
+			ctx, cancel := context.WithCancel(t.Context())
+			var hostile sync.WaitGroup
+			for i := range test.servers {
+				hostile.Go(func() {
+					_, _ = f.Directory(ctx, transfer.Request{URL: endless.URL, CacheKey: fmt.Sprint(i), Domain: test.hostile}, 1<<20)
+				})
+			}
+			<-asked
+			get := func() {
+				t.Helper()
+				l, err := f.Archive(t.Context(), transfer.Request{URL: good.URL, Domain: test.good})
+				if err != nil {
+					t.Fatal(err)
+				}
+				l.Release()
+			}
+			get()
+			cancel()
+			hostile.Wait()
+			for range 3 * test.servers { // each gives back what it has taken
+				get()
+			}
 		})
-	}
-	l, err := f.Archive(t.Context(), transfer.Request{URL: good.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Release()
-	cancel()
-	hostile.Wait()
-	for range 3 * most { // each gives back what it has taken
-		l, err := f.Archive(t.Context(), transfer.Request{URL: good.URL})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.Release()
 	}
 }
 
