@@ -95,25 +95,30 @@ func (c *cache) unlockAndRemove() <-chan struct{} {
 	return removed
 }
 
-// A slot is one key. Who holds turn fetches it; the others wait.
+// A slot is one key. Of each domain, one at a time fetches it, and the others wait: for
+// nobody of another domain, since one who fetches may have to wait for others of his own.
 type slot struct {
-	turn    chan struct{} // of capacity 1
-	waiting int           // who hold or want turn
-	latest  *version      // nil if there is none
+	turns  map[string]*turn // by domain
+	latest *version         // nil if there is none
+}
+
+type turn struct {
+	free    chan struct{} // of capacity 1
+	waiting int           // who have it or want it
 }
 
 // A version is one file or directory on disk.
 type version struct {
-	path             string
-	size             int64
-	etag, modified   string
-	query            string // of the URL, as queryOf returns it
-	moved            bool   // another host has sent it than the one that was asked
-	algorithm, value string
-	packed           bool // an archive as it came, and no directory
-	leases           int
-	used             int64
-	stale            bool // no longer the latest of its key
+	path           string
+	size           int64
+	etag, modified string
+	query          string // of the URL, as queryOf returns it
+	moved          bool   // another host has sent it than the one that was asked
+	fixed          bool   // by a checksum, so that there is no other version of its key
+	packed         bool   // an archive as it came, and no directory
+	leases         int
+	used           int64
+	stale          bool // no longer the latest of its key
 }
 
 // A Lease keeps a file or directory in place.
@@ -142,13 +147,21 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, p
 	caller := ctx
 	ctx, disk := f.progress.begin(ctx)
 	defer func() { err = outcome(ctx, err) }()
-	once := func(known *version) (*version, error) {
+	c := &f.cache
+	var s *slot
+	var known *held // what the cache has, if it is right
+	once := func(confirmable *version) (*version, error) {
 		leave, err := f.downloads.enter(ctx, r.Domain, f.options.Turn)
 		if err != nil {
 			return nil, err
 		}
 		defer leave()
-		file, answer, err := f.download(ctx, r, known, disk)
+		if r.Value != "" && s != nil {
+			if known = c.lease(s); known != nil {
+				return nil, nil // somebody of another domain has fetched it meanwhile
+			}
+		}
+		file, answer, err := f.download(ctx, r, confirmable, disk)
 		if err != nil || file == nil {
 			return nil, err
 		}
@@ -159,11 +172,11 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, p
 			return nil, err
 		}
 		return &version{path: path, size: size, packed: most == packed, etag: validator(answer.Header, "ETag"), modified: validator(answer.Header, "Last-Modified"),
-			query: queryOf(r.URL), moved: answer.Request.URL.Host != hostOf(r.URL), algorithm: r.Algorithm, value: r.Value}, nil
+			query: queryOf(r.URL), moved: answer.Request.URL.Host != hostOf(r.URL), fixed: r.Value != ""}, nil
 	}
-	fetch := func(known *version) (v *version, err error) {
+	fetch := func(confirmable *version) (v *version, err error) {
 		err = f.MakingRoom(ctx, full, func() (err error) {
-			v, err = once(known)
+			v, err = once(confirmable)
 			return err
 		})
 		return v, err
@@ -185,20 +198,19 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, p
 		return alone(v), nil
 	}
 
-	c := &f.cache
-	key := keyOf(kind, string(r.Format), origin(r.URL), r.CacheKey)
-	s, err := c.enter(ctx, key)
+	key := keyOf(kind, string(r.Format), origin(r.URL), r.CacheKey, r.Algorithm, r.Value)
+	s, err = c.enter(ctx, key, r.Domain)
 	if err != nil {
 		return nil, err
 	}
-	defer c.leave(key, s)
+	defer c.leave(key, s, r.Domain)
 	// Held while the server is asked, so that nobody evicts what it confirms.
-	known := c.lease(s)
-	if known != nil && r.Value != "" && known.v.algorithm == r.Algorithm && known.v.value == r.Value {
+	known = c.lease(s)
+	if known != nil && r.Value != "" {
 		return c.admit(caller, known, most)
 	}
 	var confirmable *version
-	if known != nil && r.Value == "" {
+	if known != nil {
 		if etag, modified := known.v.validators(r.URL); etag != "" || modified != "" {
 			confirmable = known.v
 		}
@@ -311,38 +323,45 @@ func hostOf(text string) string {
 	return u.Host
 }
 
-// enter waits for the turn at a key.
-func (c *cache) enter(ctx context.Context, key string) (*slot, error) {
+// enter waits for a domain's turn at a key.
+func (c *cache) enter(ctx context.Context, key, of string) (*slot, error) {
 	c.mu.Lock()
 	s := c.keys[key]
 	if s == nil {
-		s = &slot{turn: make(chan struct{}, 1)}
+		s = &slot{turns: make(map[string]*turn)}
 		c.keys[key] = s
 	}
-	s.waiting++
+	t := s.turns[of]
+	if t == nil {
+		t = &turn{free: make(chan struct{}, 1)}
+		s.turns[of] = t
+	}
+	t.waiting++
 	c.mu.Unlock()
 	select {
-	case s.turn <- struct{}{}:
+	case t.free <- struct{}{}:
 		return s, nil
 	case <-ctx.Done():
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.forget(key, s)
+		c.forget(key, s, of)
 		return nil, ctx.Err()
 	}
 }
 
-func (c *cache) leave(key string, s *slot) {
-	<-s.turn
+func (c *cache) leave(key string, s *slot, of string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.forget(key, s)
+	<-s.turns[of].free
+	c.forget(key, s, of)
 }
 
-// forget drops a slot that nobody wants and that holds nothing.
-func (c *cache) forget(key string, s *slot) {
-	s.waiting--
-	if s.waiting == 0 && s.latest == nil && c.keys[key] == s {
+// forget drops a turn that nobody wants, and a slot that nobody wants and that holds nothing.
+func (c *cache) forget(key string, s *slot, of string) {
+	if s.turns[of].waiting--; s.turns[of].waiting == 0 {
+		delete(s.turns, of)
+	}
+	if len(s.turns) == 0 && s.latest == nil && c.keys[key] == s {
 		delete(c.keys, key)
 	}
 }
@@ -399,7 +418,10 @@ func (c *cache) put(s *slot, v *version) *held {
 	if v.packed && c.packed+v.size > c.limit {
 		return nil
 	}
-	if old := s.latest; old != nil {
+	if old := s.latest; old != nil && v.fixed { // somebody of another domain has fetched it too
+		c.doomed = append(c.doomed, v.path)
+		return c.take(old)
+	} else if old != nil {
 		old.stale = true
 		if old.leases == 0 {
 			c.remove(old)
@@ -488,7 +510,7 @@ func full(err error) bool {
 func (c *cache) drop(key string, s *slot) {
 	v := s.latest
 	s.latest = nil
-	if s.waiting == 0 {
+	if len(s.turns) == 0 {
 		delete(c.keys, key)
 	}
 	v.stale = true

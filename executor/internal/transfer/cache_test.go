@@ -19,12 +19,12 @@ func TestWhoNeedsRoomWaitsASecondForItsRemoval(t *testing.T) {
 			return nil
 		}}
 		put := func(key string) {
-			s, err := c.enter(t.Context(), key)
+			s, err := c.enter(t.Context(), key, "")
 			if err != nil {
 				t.Fatal(err)
 			}
 			c.put(s, &version{path: key, size: 8}).Release()
-			c.leave(key, s)
+			c.leave(key, s, "")
 		}
 		put("of another one")
 		began := time.Now()

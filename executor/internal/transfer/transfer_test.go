@@ -184,6 +184,64 @@ func TestWhatHasTheRightChecksumIsNotAskedForAgain(t *testing.T) {
 	fetch(t, f, r).Release()
 }
 
+// Another tenant may know the URL and the key, have a server of the same origin answer as
+// slowly as it can, and want another content.
+func TestWhoKnowsAKeyHoldsUpNoOther(t *testing.T) {
+	archive := tarOf("f", "content")
+	right, wrong := sha256Of(archive), sha256Of(nil)
+	for _, test := range []struct {
+		name          string
+		hostile, good transfer.Request
+	}{
+		{"a wrong checksum", transfer.Request{Algorithm: "sha256", Value: wrong, Domain: "hostile"}, transfer.Request{Algorithm: "sha256", Value: right, Domain: "good"}},
+		{"a wrong checksum of the same domain", transfer.Request{Algorithm: "sha256", Value: wrong}, transfer.Request{Algorithm: "sha256", Value: right}},
+		{"no checksum", transfer.Request{Domain: "hostile"}, transfer.Request{Algorithm: "sha256", Value: right, Domain: "good"}},
+		{"the same checksum", transfer.Request{Algorithm: "sha256", Value: right, Domain: "hostile"}, transfer.Request{Algorithm: "sha256", Value: right, Domain: "good"}},
+		{"nobody has one", transfer.Request{Domain: "hostile"}, transfer.Request{Domain: "good"}},
+	} {
+		for _, kept := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, kept %v", test.name, kept), func(t *testing.T) {
+				asked, gone := make(chan struct{}, 10), make(chan struct{})
+				s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.URL.RawQuery == "slow" {
+						asked <- struct{}{}
+						<-gone
+					}
+					w.Write(archive)
+				}))
+				defer s.Close()
+				f, _ := newFetcher(t)
+				test.hostile.URL, test.hostile.CacheKey = s.URL+"/a?slow", "key"
+				test.good.URL, test.good.CacheKey = s.URL+"/a", "key"
+				if kept {
+					fetch(t, f, test.good).Release()
+				}
+				paths := make(chan string, 1)
+				go func() {
+					path := ""
+					if l, err := f.Directory(context.Background(), test.hostile, 1<<30); err == nil {
+						path = l.Path
+						l.Release()
+					}
+					paths <- path
+				}()
+				hostile := ""
+				select { // it asks, or finds what it wants in the cache
+				case <-asked:
+				case hostile = <-paths:
+					paths <- hostile
+				}
+				l := fetch(t, f, test.good)
+				defer l.Release()
+				close(gone)
+				if hostile = <-paths; test.name == "the same checksum" && hostile != l.Path {
+					t.Errorf("the same content is kept twice, at %q and %q", hostile, l.Path)
+				}
+			})
+		}
+	}
+}
+
 func TestADownloadThatCannotBeTrustedIsRefusedAndLeavesNothing(t *testing.T) {
 	s := newServer(t)
 	refuser := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
