@@ -22,6 +22,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asked) != "" {
 		ask()
 	}
+	if os.Getenv(holding) != "" {
+		holdNetworkLock()
+	}
 	if os.Getenv(walked) != "" {
 		walk()
 	}

@@ -88,6 +88,8 @@ type container struct {
 	oomKills, queued int64
 	inTheWay         bool
 
+	holds holds // of the lock of all networks; only watchNetworkLock uses it
+
 	weighing sync.Mutex
 	reasons  int  // for the full weight; guarded by weighing
 	full     bool // it has the full weight for them; guarded by weighing

@@ -100,6 +100,12 @@ var (
 // into the host.
 const setDiscipline = 0x5423
 
+// interfaceRequests are requests to a socket for which the kernel loads the module of
+// bridges or VLANs into the host, and those of ethtool, for which it holds the lock of
+// the host's networks for longer than for others. They are EOPNOTSUPP, as for a device
+// without them.
+var interfaceRequests = []uint32{siocGetBridge, siocSetBridge, siocGetVLAN, siocSetVLAN, unix.SIOCETHTOOL}
+
 // socketPrograms are the options that attach a program to a socket. The kernel
 // compiles programs, here and for filters of system calls, in memory that it
 // counts for the whole host alone. If one container took it all, no process could
@@ -120,6 +126,10 @@ var groupOptions = []uint32{unix.IPV6_JOIN_GROUP, unix.IPV6_JOIN_ANYCAST, ipv6Fl
 // What package unix does not name.
 const (
 	tcpAOAddKey   = 38
+	siocGetBridge = 0x8940 // SIOCGIFBR
+	siocSetBridge = 0x8941 // SIOCSIFBR
+	siocGetVLAN   = 0x8982 // SIOCGIFVLAN
+	siocSetVLAN   = 0x8983 // SIOCSIFVLAN
 	ipv6FlowLabel = 32     // IPV6_FLOWLABEL_MGR
 	hugeSegment   = 0o4000 // SHM_HUGETLB
 )
@@ -275,7 +285,11 @@ func (a architecture) filter() []unix.SockFilter {
 	add(filterCall, loadArgument(0), when(unix.BPF_JEQ, unix.SECCOMP_SET_MODE_FILTER, refuse(unix.EINVAL)), answer(answerAllow))
 	add(controlCall, loadArgument(0), when(unix.BPF_JEQ, unix.PR_SET_SECCOMP,
 		loadArgument(1), when(unix.BPF_JEQ, unix.SECCOMP_MODE_FILTER, refuse(unix.EINVAL))), answer(answerAllow))
-	add(deviceCall, loadArgument(1), when(unix.BPF_JEQ, setDiscipline, refuse(unix.EPERM)), answer(answerAllow))
+	toDevice := slices.Concat(loadArgument(1), when(unix.BPF_JEQ, setDiscipline, refuse(unix.EPERM)))
+	for _, r := range interfaceRequests {
+		toDevice = append(toDevice, when(unix.BPF_JEQ, r, refuse(unix.EOPNOTSUPP))...)
+	}
+	add(deviceCall, toDevice, answer(answerAllow))
 	slices.SortFunc(cases, func(a, b callCase) int { return cmp.Compare(a.number, b.number) })
 	return append(program, choose(cases)...)
 }

@@ -1,0 +1,130 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"regexp"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Linux changes the networks of all containers under one lock. Some calls on sockets, such
+// as the list of addresses (SIOCGIFCONF), hold it while they read or write the memory of
+// their process, and that process decides how long they wait for it: it may change the
+// rights of a huge mapping at the same time, or have too little memory. No container of
+// the host starts meanwhile. The Backend asks for the lock once a second. As long as it
+// waits for that, it looks for threads in containers that hold the lock in this way, and
+// ends containers that do so often.
+
+const (
+	// lockPatience is how long the lock may be held before the Backend looks for those who
+	// hold it, and between two looks.
+	lockPatience = 100 * time.Millisecond
+	// mostHolds is how often a container may be found to hold the lock within holdsTime,
+	// of which one in each second counts. It may happen to a program whose memory is on a
+	// slow disk.
+	mostHolds, holdsTime = 3, time.Minute
+	// lookTime is about how long a look may take. Each thread takes 10 to 20 µs, so one
+	// look may not reach all containers.
+	lookTime = 200 * time.Millisecond
+)
+
+// holdsForMemory is a thread's stack in the kernel if a call on a socket waits for the
+// memory of its process, or for another thread that does so and has locked the socket. A
+// call that waits for the lock itself has neither.
+var holdsForMemory = regexp.MustCompile(`(?s)(page_fault|lock_sock).*(sock_ioctl|sock_do_ioctl|sockopt)`)
+
+// watchNetworkLock ends containers that hold the lock until done is closed.
+func (b *Backend) watchNetworkLock(done <-chan struct{}) {
+	for {
+		select {
+		case <-done:
+			return
+		case <-time.After(greedPause):
+		}
+		free := make(chan struct{})
+		go func() {
+			defer close(free)
+			takeNetworkLock()
+		}()
+		for pause := lockPatience; ; {
+			select {
+			case <-done:
+				return
+			case <-free:
+			case <-time.After(pause):
+				began := time.Now()
+				b.endLockHolders(stackOf)
+				pause = max(lockPatience, 4*time.Since(began))
+				continue
+			}
+			break
+		}
+	}
+}
+
+// takeNetworkLock waits for the lock, and gives it back.
+func takeNetworkLock() {
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return // it looks free until there are descriptors again
+	}
+	defer unix.Close(socket)
+	var list struct { // struct ifconf, which asks how long the list is
+		length int32
+		_      int32
+		buffer uintptr
+	}
+	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(socket), unix.SIOCGIFCONF, uintptr(unsafe.Pointer(&list)))
+}
+
+// endLockHolders looks at the threads of the containers, and ends containers that have held
+// the lock too often. Only one goroutine calls it.
+func (b *Backend) endLockHolders(stackOf func(thread int) []byte) {
+	began := time.Now()
+	made := b.made()
+	rand.Shuffle(len(made), func(i, j int) { made[i], made[j] = made[j], made[i] })
+	for _, c := range made {
+		if time.Since(began) > lookTime {
+			return
+		}
+		for _, thread := range c.cgroup.Threads() {
+			if holdsForMemory.Match(stackOf(thread)) {
+				if c.holds.often(time.Now()) {
+					c.endForMemory(dyingTime)
+				}
+				break
+			}
+		}
+	}
+}
+
+// holds are how often a container has held the lock.
+type holds struct {
+	number      int
+	first, last time.Time
+}
+
+// often counts one more, and reports whether there are too many.
+func (h *holds) often(now time.Time) bool {
+	if now.Sub(h.first) > holdsTime {
+		*h = holds{first: now}
+	}
+	if now.Sub(h.last) >= time.Second {
+		h.number++
+		h.last = now
+	}
+	return h.number >= mostHolds
+}
+
+// stackOf is where a thread that sleeps is in the kernel. It is empty on a kernel that
+// does not say so, and for a thread that runs.
+func stackOf(thread int) []byte {
+	stack, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stack", thread))
+	return stack
+}
