@@ -5,6 +5,7 @@ package libcontainer
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -152,6 +153,62 @@ func TestEgressRulesAreEnforced(t *testing.T) {
 			t.Errorf("%s: UDP is reached: %v", test.name, got)
 		}
 		f.delete(guid)
+	}
+}
+
+// To the kernel, each packet of a connection is the first one until somebody answers.
+func TestARuleWithALogWritesALineForAConnectionAndNotManyAtATime(t *testing.T) {
+	f := newFixture(t)
+	_, udp := outside(f)
+	kernel, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(kernel)
+	if _, err := unix.Seek(kernel, 0, io.SeekEnd); err != nil {
+		t.Fatal(err)
+	}
+	silent, err := net.ListenPacket("udp", udp.Addr().String()+":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	guid, _ := f.create(func(c *executor.ContainerSpec) {
+		c.EgressRules = []executor.EgressRule{{Protocol: "all", Destinations: []string{udp.Addr().String()}, Log: true}}
+	})
+	if !reaches(f, guid, "udp", udp) {
+		t.Fatal("nobody answers")
+	}
+	sends := func(connections, packets int) {
+		t.Helper()
+		r := f.as("nobody", guid, fmt.Sprintf(`perl -MIO::Socket::INET -e 'for (1 .. %d) { push @s, $s = IO::Socket::INET->new(Proto => "udp", PeerAddr => "%s"); $s->send("x") for 1 .. %d }'`,
+			connections, silent.LocalAddr(), packets))
+		if e := r.end(); !e.Success() {
+			t.Fatalf("%v: %s", e, r.stderr)
+		}
+	}
+	lines := func() (n int) {
+		record := make([]byte, 8192)
+		for {
+			length, err := unix.Read(kernel, record)
+			if err == unix.EPIPE { // some were lost
+				continue
+			}
+			if err != nil {
+				return n
+			}
+			if strings.Contains(string(record[:length]), "egress "+guid+" ") {
+				n++
+			}
+		}
+	}
+	sends(20, 100)
+	if n := lines(); n != 21 {
+		t.Errorf("there are %d lines, for 21 connections", n)
+	}
+	sends(500, 1)
+	if n := lines(); n > 250 {
+		t.Errorf("there are %d lines, for 500 connections at once", n)
 	}
 }
 

@@ -40,6 +40,7 @@ type firewall struct {
 	paces   *nftables.Set // at which connections are begun, by the container's address
 	shares  *nftables.Set // of the connections that the kernel tracks, by the container's address
 	refused *nftables.Set // addresses of containers that may not begin connections for now
+	logs    *nftables.Set // the lines of the log, by the container's address
 }
 
 // The registers of an expression. A value in a fills four of those of 32 bits,
@@ -75,7 +76,8 @@ func (f *firewall) fill(c *nftables.Conn, subnet netip.Prefix, bounds bounds) er
 	f.paces = &nftables.Set{Table: &f.Table, ID: 3, Name: "paces", Dynamic: true, KeyType: nftables.TypeIPAddr, Size: 1 << (32 - subnet.Bits())}
 	f.shares = &nftables.Set{Table: &f.Table, ID: 4, Name: "shares", Dynamic: true, KeyType: nftables.TypeIPAddr, Size: 1 << (32 - subnet.Bits())}
 	f.refused = &nftables.Set{Table: &f.Table, ID: 5, Name: "refused", KeyType: nftables.TypeIPAddr}
-	for _, s := range []*nftables.Set{f.ports, f.egress, f.paces, f.shares, f.refused} {
+	f.logs = &nftables.Set{Table: &f.Table, ID: 6, Name: "logs", Dynamic: true, KeyType: nftables.TypeIPAddr, Size: 1 << (32 - subnet.Bits())}
+	for _, s := range []*nftables.Set{f.ports, f.egress, f.paces, f.shares, f.refused, f.logs} {
 		if err := c.AddSet(s, nil); err != nil {
 			return err
 		}
@@ -90,12 +92,8 @@ func (f *firewall) fill(c *nftables.Conn, subnet netip.Prefix, bounds bounds) er
 		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: a},
 		&expr.Lookup{SourceRegister: a, DestRegister: 0, IsDestRegSet: true, SetName: f.egress.Name, SetID: f.egress.ID},
 	})
-	begins := rule(from, inside, ctStatus(confirmed, expr.CmpOpEq), load(expr.PayloadBaseNetworkHeader, offsetSource, 4))
+	begins := rule(from, inside, begun())
 	refused := rule(begins, exprs{&expr.Lookup{SourceRegister: a, SetName: f.refused.Name, SetID: f.refused.ID}}, reject)
-	// bounded counts for each container by itself.
-	bounded := func(by *nftables.Set, count expr.Any) exprs {
-		return exprs{&expr.Dynset{SrcRegKey: a, SetName: by.Name, SetID: by.ID, Operation: unix.NFT_DYNSET_OP_UPDATE, Exprs: []expr.Any{count}}}
-	}
 	var paced, shared exprs
 	if bounds.pace > 0 {
 		paced = rule(begins, bounded(f.paces, &expr.Limit{
@@ -142,6 +140,16 @@ func (f *firewall) fill(c *nftables.Conn, subnet netip.Prefix, bounds bounds) er
 	return nil
 }
 
+// begun matches the first packet of a connection, whose source is loaded.
+func begun() exprs {
+	return rule(ctStatus(confirmed, expr.CmpOpEq), load(expr.PayloadBaseNetworkHeader, offsetSource, 4))
+}
+
+// bounded counts for each container by itself.
+func bounded(by *nftables.Set, count expr.Any) exprs {
+	return exprs{&expr.Dynset{SrcRegKey: a, SetName: by.Name, SetID: by.ID, Operation: unix.NFT_DYNSET_OP_UPDATE, Exprs: []expr.Any{count}}}
+}
+
 // refuse refuses connections that these containers begin, and no others.
 func (f *firewall) refuse(containers []netip.Addr) error {
 	var all []nftables.SetElement
@@ -186,7 +194,9 @@ func (f *firewall) restrict(l *Link, rules []executor.EgressRule) error {
 		for i, r := range rules {
 			for _, m := range allowed[i] {
 				if r.Log {
-					add(rule(m, exprs{&expr.Log{Key: 1 << unix.NFTA_LOG_PREFIX, Data: []byte("egress " + l.GUID[:min(len(l.GUID), longestPrefix)] + " ")}}))
+					add(rule(m, begun(), bounded(f.logs, &expr.Limit{
+						Type: expr.LimitTypePkts, Unit: expr.LimitTimeSecond, Rate: logPace, Burst: logBurst,
+					}), exprs{&expr.Log{Key: 1 << unix.NFTA_LOG_PREFIX, Data: []byte("egress " + l.GUID[:min(len(l.GUID), longestPrefix)] + " ")}}))
 				}
 				add(rule(m, accept))
 			}
@@ -201,6 +211,9 @@ func (f *firewall) restrict(l *Link, rules []executor.EgressRule) error {
 const (
 	icmpProhibited = 13
 	longestPrefix  = 100 // bytes of a guid in the log; the kernel takes 127 in all
+	// A container writes at most logPace lines per second to the kernel's log, beside
+	// logBurst at once.
+	logPace, logBurst = 10, 50
 )
 
 // forget removes all about a link.
