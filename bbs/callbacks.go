@@ -152,7 +152,6 @@ type callbackJob struct {
 	url      string
 	host     string // that of the URL, with its port
 	again    bool   // it was requested before, and its task was RESOLVING meanwhile
-	response task.CallbackResponse
 	attempts int
 	due      time.Time // zero: at once
 	busy     bool
@@ -278,19 +277,19 @@ func (c *callbacks) tick(ctx context.Context) {
 
 // attempt reports whether the job is over.
 func (c *callbacks) attempt(ctx context.Context, j *callbackJob) (done bool) {
-	if j.attempts == 0 {
-		t, err := c.step(ctx, j.key, task.Resolve{})
-		if err != nil || t == nil {
-			// Another process handles it, or convergence requests it again.
-			return true
-		}
-		j.response = t.CallbackResponse()
-	} else if !c.resolving(ctx, j.key) {
+	var t *task.Task // read for each attempt, because a job that waits must be small
+	if j.attempts > 0 {
+		t = c.resolving(ctx, j.key)
+	} else if resolved, err := c.step(ctx, j.key, task.Resolve{}); err == nil {
+		t = resolved
+	}
+	if t == nil {
+		// Another process handles it, or convergence requests it again.
 		return true
 	}
 	j.attempts++
 	postCtx, cancel := context.WithTimeout(ctx, c.policy.Timeout)
-	status := c.post(postCtx, j.url, j.response)
+	status := c.post(postCtx, j.url, t.CallbackResponse())
 	cancel()
 	verdict := c.policy.Next(task.CallbackOutcome{Status: status}, j.attempts)
 	c.metrics.Count("callbacks_total", 1, auction.Label{Name: "verdict", Value: verdict.Action.String()})
@@ -308,14 +307,17 @@ func (c *callbacks) attempt(ctx context.Context, j *callbackJob) (done bool) {
 	return true
 }
 
-// resolving reports whether this very task is still RESOLVING. While an attempt
-// waits for its turn, the consumer may delete the task, or another leader may
+// resolving returns this very task if it is still RESOLVING, and nil if not. While an
+// attempt waits for its turn, the consumer may delete the task, or another leader may
 // have made the callback.
-func (c *callbacks) resolving(ctx context.Context, key callbackKey) bool {
+func (c *callbacks) resolving(ctx context.Context, key callbackKey) *task.Task {
 	c.atStore <- struct{}{}
 	defer func() { <-c.atStore }()
 	t, err := c.store.Task(ctx, key.guid)
-	return err == nil && t.ModificationTag.Epoch == key.epoch && t.State == task.Resolving
+	if err != nil || t.ModificationTag.Epoch != key.epoch || t.State != task.Resolving {
+		return nil
+	}
+	return t
 }
 
 // step applies a command to this very task. It returns the task afterwards, nil
