@@ -3,6 +3,7 @@ package executor
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -27,6 +28,9 @@ const (
 	MaxPorts    = 100
 	MaxMounts   = 100
 	MaxFiles    = 1000
+	// MaxPlacementTags is the most placement tags of a new definition. Each instance
+	// and task carries them to the auctioneer and to its cell.
+	MaxPlacementTags = 100
 	// MaxEgressMatches is the most that the egress rules of one container may
 	// match, each a range of addresses with a port or a range of ports: so many
 	// rules the kernel has to keep and to look at.
@@ -175,6 +179,20 @@ func ValidatePlacementTags(v *Validator, tags []string) {
 	for i, tag := range tags {
 		if !IsName(tag) {
 			v.Name(fmt.Sprintf("placement_tags[%d]", i), tag)
+		}
+	}
+}
+
+// ValidateNewPlacementTags checks that the placement tags of a new definition are at most
+// MaxPlacementTags, and that none comes twice. [ValidatePlacementTags] checks the rest, of
+// stored ones too.
+func ValidateNewPlacementTags(v *Validator, tags []string) {
+	if len(tags) > MaxListLength || !v.lengthAtMost("placement_tags", len(tags), MaxPlacementTags) {
+		return
+	}
+	for i, tag := range tags {
+		if slices.Contains(tags[:i], tag) {
+			v.Check(false, fmt.Sprintf("placement_tags[%d]", i), tag, "a tag that the list does not have yet")
 		}
 	}
 }

@@ -2,6 +2,7 @@ package executor_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -90,6 +91,28 @@ func TestPlacementTagsAreNamesAndNotTooMany(t *testing.T) {
 		executor.ValidatePlacementTags(&v, tags)
 		if got := strings.Join(lines(v.Err()), "; "); got != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// What is stored may have more, since an earlier release took it.
+func TestOnlyNewPlacementTagsMustBeFewAndDifferent(t *testing.T) {
+	many := make([]string, executor.MaxPlacementTags+1)
+	for i := range many {
+		many[i] = fmt.Sprint(i)
+	}
+	for want, tags := range map[string][]string{
+		"": many[1:],
+		"placement_tags: 101: want at most 100 elements":                   many,
+		"placement_tags[2]: a: want a tag that the list does not have yet": {"a", "b", "a", "c"},
+	} {
+		var v, old executor.Validator
+		executor.ValidateNewPlacementTags(&v, tags)
+		if got := strings.Join(lines(v.Err()), "; "); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if executor.ValidatePlacementTags(&old, tags); old.Err() != nil {
+			t.Errorf("stored: %v", old.Err())
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package lrp
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -89,7 +90,10 @@ func created(d Deployment, command string, now time.Time) (Change, error) {
 	if err := d.Validate(); err != nil {
 		return Change{}, err
 	}
-	if err := checkSize(d.Definitions[d.ActiveDefinitionID], d.Settings); err != nil {
+	if err := checkNew(d.Definitions[d.ActiveDefinitionID], d.Settings); err != nil {
+		return Change{}, err
+	}
+	if err := checkNewRoutes(d.Routes); err != nil {
 		return Change{}, err
 	}
 	return change(nil, &d, command), nil
@@ -117,7 +121,12 @@ func (d *Deployment) Update(u Update) (Change, error) {
 	if u.Definition != nil || u.MetricTags != nil || u.ImageUsername != nil || u.ImagePassword != nil {
 		var definition Definition
 		set(&definition, u.Definition)
-		if err := checkSize(definition, next.Settings); err != nil {
+		if err := checkNew(definition, next.Settings); err != nil {
+			return Change{}, err
+		}
+	}
+	if u.Routes != nil {
+		if err := checkNewRoutes(next.Routes); err != nil {
 			return Change{}, err
 		}
 	}
@@ -133,15 +142,25 @@ func (d *Deployment) Update(u Update) (Change, error) {
 	return d.changed(next, "Update")
 }
 
-// checkSize refuses a new definition that is too large together with the settings, some of
-// which go to the cells too.
-func checkSize(d Definition, s Settings) error {
+// checkNew refuses a new definition with too many placement tags, or one that is too large
+// together with the settings, some of which go to the cells too.
+func checkNew(d Definition, s Settings) error {
 	s.Routes = nil // which have a bound of their own
 	var v executor.Validator
 	executor.ValidateSize(&v, struct {
 		Definition Definition
 		Settings   Settings
 	}{d, s}, d.VolumeMountedFiles)
+	executor.ValidateNewPlacementTags(&v, d.PlacementTags)
+	return v.Err()
+}
+
+// checkNewRoutes refuses new routes that are too large as the JSON in which they are stored.
+func checkNewRoutes(r Routes) error {
+	text, _ := json.Marshal(r) // what is not JSON is refused anyway
+	var v executor.Validator
+	v.Check(len(text) <= MaxRoutesJSONBytes, "routes", fmt.Sprintf("%d bytes", len(text)),
+		fmt.Sprintf("at most %d bytes as JSON, together with the names of the routers", MaxRoutesJSONBytes))
 	return v.Err()
 }
 

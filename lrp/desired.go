@@ -20,7 +20,8 @@ type MetricTag = executor.MetricTag
 type Settings struct {
 	// Instances is the number of indices wanted, counted from 0; at most 100,000.
 	Instances int `json:"instances"`
-	// Routes is at most 128 KiB in all.
+	// Routes is at most 128 KiB in all. With the names of the routers and the escapes
+	// of encoding/json, new ones are at most 256 KiB.
 	Routes Routes `json:"routes,omitempty"`
 	// Annotation is free text of at most 10 KiB.
 	Annotation string `json:"annotation,omitempty"`
@@ -64,7 +65,7 @@ type Definition struct {
 	executor.RunInfo
 	// PlacementTags select the cells. A cell is selected if all its required tags
 	// are among these, and if each of these is among its required and optional
-	// tags.
+	// tags. A new definition has at most 100, and none twice.
 	PlacementTags []string `json:"placement_tags,omitempty"`
 }
 

@@ -214,6 +214,9 @@ func TestOnlyWhatIsNewMustNotBeLarge(t *testing.T) {
 	large.Action.Run.Args = []string{strings.Repeat("x", executor.MaxDefinitionBytes)}
 	files := runnable()
 	files.VolumeMountedFiles = []executor.File{{Path: "f", Content: strings.Repeat("x", executor.MaxFilesBytes)}}
+	escaped, tagged := runnable(), runnable()
+	escaped.VolumeMountedFiles = []executor.File{{Path: "f", Content: strings.Repeat("<", executor.MaxFilesBytes/3)}}
+	tagged.PlacementTags = []string{"a", "a"}
 	desire := func(d lrp.Definition) error {
 		_, err := lrp.CreateFrom(lrp.DesiredLRP{ProcessGUID: "p", Domain: "d", Definition: d}, epoch)
 		return err
@@ -239,10 +242,114 @@ func TestOnlyWhatIsNewMustNotBeLarge(t *testing.T) {
 		if err := try(large); err == nil || !strings.Contains(err.Error(), "want at most 262144 bytes as JSON, beside files") {
 			t.Errorf("%s: %v", name, err)
 		}
+		if err := try(escaped); err == nil || !strings.Contains(err.Error(), "volume_mounted_files: 2097177 bytes: want at most 1572864 bytes as JSON") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := try(tagged); err == nil || !strings.Contains(err.Error(), "placement_tags[1]: a: want a tag that the list does not have yet") {
+			t.Errorf("%s: %v", name, err)
+		}
 		for _, d := range []lrp.Definition{files, runnable()} {
 			if err := try(d); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
+		}
+	}
+	for name, d := range map[string]lrp.Definition{"large": large, "escaped": escaped, "tagged": tagged} {
+		three, stored := 3, valid()
+		stored.Definitions["v1"] = d
+		if err := stored.Validate(); err != nil {
+			t.Errorf("%s, stored: %v", name, err)
+		}
+		if _, err := stored.Update(lrp.Update{Instances: &three}); err != nil {
+			t.Errorf("%s, scaled: %v", name, err)
+		}
+	}
+}
+
+func TestNewRoutesAreMeasuredWithTheNamesOfTheirRoutersAndWithEscapes(t *testing.T) {
+	many := lrp.Routes{}
+	for i := range 2000 {
+		many[fmt.Sprintf("%0255d", i)] = json.RawMessage("1")
+	}
+	for name, tt := range map[string]struct {
+		routes lrp.Routes
+		want   string
+	}{
+		"the largest": {routesOf(lrp.MaxRoutesBytes), ""},
+		"many names":  {many, "routes: 520001 bytes: want at most 262144 bytes as JSON, together with the names of the routers"},
+		"escapes": {lrp.Routes{"a": json.RawMessage(`"` + strings.Repeat("<", 50_000) + `"`)},
+			"routes: 300008 bytes: want at most 262144 bytes as JSON, together with the names of the routers"},
+	} {
+		stored := valid()
+		_, updated := stored.Update(lrp.Update{Routes: &tt.routes})
+		_, created := lrp.CreateFrom(lrp.DesiredLRP{ProcessGUID: "p", Domain: "d", Settings: lrp.Settings{Routes: tt.routes}, Definition: runnable()}, epoch)
+		for call, err := range map[string]error{"updated": updated, "created": created} {
+			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%s, %s: got %v, want %q", name, call, err, tt.want)
+			}
+		}
+		three := 3
+		stored.Routes = tt.routes
+		if _, err := stored.Update(lrp.Update{Instances: &three}); err != nil {
+			t.Errorf("%s, scaled: %v", name, err)
+		}
+	}
+}
+
+// No reader could pass an event, or an item of a list, that is larger than the answer that
+// clients take.
+func TestTheLargestDeploymentAndItsEventsFitIntoAnAnswer(t *testing.T) {
+	const maxAnswer = 64 << 20 // httpapi.ClientOptions.MaxAnswerBytes
+	name := func(i int) string { return fmt.Sprintf("%02d", i) + strings.Repeat("<", lrp.MaxNameBytes-2) }
+	definition := runnable()
+	definition.VolumeMountedFiles = []executor.File{{Path: "f", Content: strings.Repeat("<", (executor.MaxFilesJSONBytes-40)/6)}}
+	routes := lrp.Routes{"r": json.RawMessage(`"` + strings.Repeat("<", (lrp.MaxRoutesJSONBytes-20)/6) + `"`)}
+	annotation, labels := strings.Repeat("<", executor.MaxAnnotationBytes), map[string]string{}
+	for i := range executor.MaxLabels {
+		labels[fmt.Sprintf("%0*d", executor.MaxLabelBytes, i)] = strings.Repeat("x", executor.MaxLabelBytes)
+	}
+	d := lrp.DeploymentDefinition{ProcessGUID: strings.Repeat("p", executor.MaxGUIDBytes), Domain: name(0), DefinitionID: name(0), Definition: definition}
+	// What is left of the size of a definition goes into a text of it.
+	d.Definition.Action.Run = &executor.RunAction{Path: "/app", User: "vcap", Args: []string{strings.Repeat("<", (executor.MaxDefinitionBytes-2000)/6)}}
+	change, err := lrp.Create(d, epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range lrp.MaxDefinitions - 1 {
+		id := name(i + 1)
+		change, err = change.After.Update(lrp.Update{DefinitionID: &id, Definition: &d.Definition})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Settings may become as large as a definition once it is stored.
+	tags := map[string]executor.MetricTag{"a": {Static: strings.Repeat("<", (executor.MaxDefinitionBytes-80_000)/6)}}
+	change, err = change.After.Update(lrp.Update{MetricTags: &tags, Annotation: &annotation, Labels: &labels, Routes: &routes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	change, err = change.After.Update(lrp.Update{Instances: new(int)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(change.After.Definitions); n != lrp.MaxDefinitions {
+		t.Errorf("it has %d definitions", n)
+	}
+	size := func(v any) int {
+		text, err := json.Marshal(v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(text)
+	}
+	// The rest is at most 2 MiB: identifiers, policies, a failure, and what is around them.
+	const most = lrp.MaxDefinitions*(executor.MaxDefinitionBytes+executor.MaxFilesJSONBytes) + 1<<20
+	if n := size(change.After); n > most || n < most-2<<20 {
+		t.Errorf("the deployment has %d bytes, want nearly %d", n, most)
+	}
+	for _, e := range change.Events {
+		if n := size(e); n > 2*most || 2*most > maxAnswer-1<<20 {
+			t.Errorf("the event %v has %d bytes", e.Kind, n)
 		}
 	}
 }

@@ -20,7 +20,8 @@ const MaxResultBytes = 50 * 1024
 type Definition struct {
 	executor.Resources
 	executor.RunInfo
-	// PlacementTags choose the cells, as they do for LRPs.
+	// PlacementTags choose the cells, as they do for LRPs. A new task has at most 100,
+	// and none twice.
 	PlacementTags []string `json:"placement_tags,omitempty"`
 	// ResultFile is the path of a file in the container whose content becomes
 	// the task's Result if it succeeds; empty means that there is no result.

@@ -100,6 +100,7 @@ func checkCommand(c Command, now time.Time) error {
 	case Desire:
 		checkDesired(&v, c.GUID, c.Domain, &c.Definition)
 		executor.ValidateSize(&v, &c.Definition, c.Definition.VolumeMountedFiles)
+		executor.ValidateNewPlacementTags(&v, c.Definition.PlacementTags)
 		v.OneLine("domain", c.Domain) // of new tasks only
 	case Start:
 		checkContainer(&v, c.CellID, c.InstanceGUID)

@@ -166,11 +166,29 @@ func TestOnlyANewTaskMustNotBeLarge(t *testing.T) {
 	if _, err := Step(nil, Desire{GUID: "t", Domain: "d", Definition: d}, epoch, Policy{}); err != nil {
 		t.Errorf("with large files: %v", err)
 	}
-	d.Env = slices.Repeat([]executor.EnvVar{{Name: "A", Value: strings.Repeat("x", 100<<10)}}, 3)
-	if err := d.Validate(); err != nil {
-		t.Errorf("stored: %v", err)
-	}
-	if _, err := Step(nil, Desire{GUID: "t", Domain: "d", Definition: d}, epoch, Policy{}); err == nil || !strings.Contains(err.Error(), "want at most 262144 bytes as JSON, beside files") {
-		t.Errorf("a new one: %v", err)
+	for want, change := range map[string]func(*Definition){
+		"want at most 262144 bytes as JSON, beside files": func(d *Definition) {
+			d.Env = slices.Repeat([]executor.EnvVar{{Name: "A", Value: strings.Repeat("x", 100<<10)}}, 3)
+		},
+		"volume_mounted_files: 2097177 bytes: want at most 1572864 bytes as JSON, together with their paths": func(d *Definition) {
+			d.VolumeMountedFiles[0].Content = strings.Repeat("<", executor.MaxFilesBytes/3)
+		},
+		"volume_mounted_files[0].path: 4096 bytes: want at most 4095 bytes": func(d *Definition) {
+			d.VolumeMountedFiles[0].Path = strings.Repeat("p", 4096)
+		},
+		"placement_tags: 101: want at most 100 elements": func(d *Definition) { d.PlacementTags = slices.Repeat([]string{"a"}, 101) },
+		"placement_tags[1]: a: want a tag that the list does not have yet": func(d *Definition) {
+			d.PlacementTags = []string{"a", "a"}
+		},
+	} {
+		d := d
+		d.VolumeMountedFiles = slices.Clone(d.VolumeMountedFiles)
+		change(&d)
+		if err := d.Validate(); err != nil {
+			t.Errorf("stored: %v", err)
+		}
+		if _, err := Step(nil, Desire{GUID: "t", Domain: "d", Definition: d}, epoch, Policy{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("a new one: got %v, want %q", err, want)
+		}
 	}
 }
