@@ -2,7 +2,8 @@ package httpapi
 
 import (
 	"context"
-	"slices"
+	"errors"
+	"fmt"
 
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/internal/wire"
@@ -22,19 +23,20 @@ func NewRemoteAuctioneer(o ClientOptions) (*RemoteAuctioneer, error) {
 	return &RemoteAuctioneer{client}, nil
 }
 
-// requestPiece is how much work one request carries, so that no request is too
-// large.
-const requestPiece = 1000
-
 // Request implements [auction.API]. It sends much work in pieces. After an
-// error some of them may have arrived; requesting them again is harmless.
+// error some of them may have arrived; requesting them again is harmless. An item
+// that is larger than the auctioneer takes does not keep the others back: the error
+// names each such item and wraps a *problem.TooLargeError.
 func (c *RemoteAuctioneer) Request(ctx context.Context, items ...auction.Item) error {
-	for piece := range slices.Chunk(items, requestPiece) {
-		if _, err := callRequest.Do(ctx, c.client, itemsArgs{piece}); err != nil {
+	var failed []error
+	err := inPieces(len(items),
+		func(i int) int { return jsonBytes(&items[i]) },
+		func(from, to int) error {
+			_, err := callRequest.Do(ctx, c.client, itemsArgs{items[from:to]})
 			return err
-		}
-	}
-	return nil
+		},
+		func(i int, err error) { failed = append(failed, fmt.Errorf("%v is not sent: %w", items[i].Key, err)) })
+	return errors.Join(append(failed, err)...)
 }
 
 // Plan implements [auction.API].

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"iter"
 
@@ -31,10 +32,31 @@ func (c *RemoteCell) State(ctx context.Context) (auction.CellState, error) {
 	return callState.Do(ctx, c.client, wire.None{})
 }
 
-// Perform implements [rep.API].
+// Perform implements [rep.API]. It sends much work in pieces, one after the other
+// in the order of work. An item that is larger than the cell takes is refused. After
+// an error, earlier pieces have arrived and later ones were not sent.
 func (c *RemoteCell) Perform(ctx context.Context, w auction.Work) ([]auction.Rejection, error) {
-	a, err := callPerform.Do(ctx, c.client, w)
-	return a.Rejections, err
+	if len(w.Items) == 0 {
+		a, err := callPerform.Do(ctx, c.client, w)
+		return a.Rejections, err
+	}
+	var rejections []auction.Rejection
+	err := inPieces(len(w.Items),
+		func(i int) int { return jsonBytes(&w.Items[i]) + jsonBytes(w.Reason(i)) },
+		func(from, to int) error {
+			piece := auction.Work{CellID: w.CellID, Items: w.Items[from:to]}
+			piece.Reasons = w.Reasons[min(from, len(w.Reasons)):min(to, len(w.Reasons))]
+			a, err := callPerform.Do(ctx, c.client, piece)
+			rejections = append(rejections, a.Rejections...)
+			return err
+		},
+		func(i int, err error) {
+			rejections = append(rejections, auction.Rejection{Key: w.Items[i].Key, Reason: fmt.Sprintf("it is too large to be sent to the cell: %v", err)})
+		})
+	if err != nil {
+		return nil, err
+	}
+	return rejections, nil
 }
 
 // StopLRP implements [rep.API].

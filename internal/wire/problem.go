@@ -132,10 +132,14 @@ func (e *worded) Error() string { return e.text }
 // Unwrap makes errors.Is and errors.As work with what was wrapped.
 func (e *worded) Unwrap() error { return e.err }
 
+// RequestBody is what is too large, in a [problem.TooLargeError], if a server has not
+// carried out a call because its arguments are longer than MaxBodyBytes.
+const RequestBody = "request body"
+
 // OwnKinds are the errors of this package as kinds.
 func OwnKinds() []Kind {
 	return []Kind{
-		Same(Kind{Name: "too_large", Status: http.StatusRequestEntityTooLarge, Title: "too large", Example: &problem.TooLargeError{What: "request body", Limit: 4 << 20}},
+		Same(Kind{Name: "too_large", Status: http.StatusRequestEntityTooLarge, Title: "too large", Example: &problem.TooLargeError{What: RequestBody, Limit: 4 << 20}},
 			func() *problem.TooLargeError { return new(problem.TooLargeError) }),
 		Same(Kind{Name: "too_many", Status: http.StatusServiceUnavailable, Title: "too many at a time", Example: &problem.TooManyError{What: "subscriptions", Limit: 1000}},
 			func() *problem.TooManyError { return new(problem.TooManyError) }),

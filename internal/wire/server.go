@@ -202,7 +202,7 @@ func (s *Server) decode(w http.ResponseWriter, r *http.Request, in any) error {
 	}
 	switch {
 	case errors.As(err, &large):
-		return &problem.TooLargeError{What: "request body", Limit: large.Limit}
+		return &problem.TooLargeError{What: RequestBody, Limit: large.Limit}
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return fmt.Errorf("the request body has not arrived in %v: %w", s.Timeout, context.DeadlineExceeded)
 	case err != nil: // malformed, or cut off
