@@ -155,12 +155,14 @@ func checkNew(d Definition, s Settings) error {
 	return v.Err()
 }
 
-// checkNewRoutes refuses new routes that are too large as the JSON in which they are stored.
+// checkNewRoutes refuses routes that are too large as the JSON in which they are stored.
+// A store gives them back with its escapes, and they must still be valid then: otherwise
+// the process could not be changed any more.
 func checkNewRoutes(r Routes) error {
 	text, _ := json.Marshal(r) // what is not JSON is refused anyway
 	var v executor.Validator
-	v.Check(len(text) <= MaxRoutesJSONBytes, "routes", fmt.Sprintf("%d bytes", len(text)),
-		fmt.Sprintf("at most %d bytes as JSON, together with the names of the routers", MaxRoutesJSONBytes))
+	v.Check(len(text) <= MaxRoutesBytes, "routes", fmt.Sprintf("%d bytes", len(text)),
+		fmt.Sprintf("at most %d bytes as JSON, together with the names of the routers", MaxRoutesBytes))
 	return v.Err()
 }
 

@@ -20,8 +20,8 @@ type MetricTag = executor.MetricTag
 type Settings struct {
 	// Instances is the number of indices wanted, counted from 0; at most 100,000.
 	Instances int `json:"instances"`
-	// Routes is at most 128 KiB in all. With the names of the routers and the escapes
-	// of encoding/json, new ones are at most 256 KiB.
+	// Routes is at most 128 KiB in all, with the names of the routers and with the
+	// escapes of encoding/json.
 	Routes Routes `json:"routes,omitempty"`
 	// Annotation is free text of at most 10 KiB.
 	Annotation string `json:"annotation,omitempty"`

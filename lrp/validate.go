@@ -14,12 +14,10 @@ import (
 const (
 	// MaxInstances is the largest number of instances of one process.
 	MaxInstances = 100_000
-	// MaxRoutesBytes limits the JSON of all routes of a process together: 128 KiB.
-	MaxRoutesBytes = 128 * 1024
-	// MaxRoutesJSONBytes limits new routes of a process together with the names of
-	// their routers, as the JSON in which they are stored: 256 KiB. See
+	// MaxRoutesBytes limits the routes of a process together: 128 KiB. New routes count
+	// with the names of their routers, as the JSON in which they are stored; see
 	// executor.MaxDefinitionBytes.
-	MaxRoutesJSONBytes = 256 * 1024
+	MaxRoutesBytes = 128 * 1024
 	// MaxNameBytes limits a domain, a definition id and a placement tag, in bytes.
 	MaxNameBytes = executor.MaxNameBytes
 )

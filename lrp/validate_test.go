@@ -268,17 +268,20 @@ func TestOnlyWhatIsNewMustNotBeLarge(t *testing.T) {
 
 func TestNewRoutesAreMeasuredWithTheNamesOfTheirRoutersAndWithEscapes(t *testing.T) {
 	many := lrp.Routes{}
-	for i := range 2000 {
+	for i := range 1000 {
 		many[fmt.Sprintf("%0255d", i)] = json.RawMessage("1")
 	}
+	escaped := func(n int) json.RawMessage { return json.RawMessage(`"` + strings.Repeat("<", n) + `"`) }
 	for name, tt := range map[string]struct {
 		routes lrp.Routes
 		want   string
 	}{
-		"the largest": {routesOf(lrp.MaxRoutesBytes), ""},
-		"many names":  {many, "routes: 520001 bytes: want at most 262144 bytes as JSON, together with the names of the routers"},
-		"escapes": {lrp.Routes{"a": json.RawMessage(`"` + strings.Repeat("<", 50_000) + `"`)},
-			"routes: 300008 bytes: want at most 262144 bytes as JSON, together with the names of the routers"},
+		"the largest": {routesOf(lrp.MaxRoutesBytes - len(`{"a":,"b":}`)), ""},
+		"larger":      {routesOf(lrp.MaxRoutesBytes - 10), "routes: 131073 bytes: want at most 131072 bytes as JSON, together with the names of the routers"},
+		"many names":  {many, "routes: 260001 bytes: want at most 131072 bytes as JSON, together with the names of the routers"},
+		"escapes":     {lrp.Routes{"a": escaped(20_000)}, ""},
+		"many escapes": {lrp.Routes{"a": escaped(30_000)},
+			"routes: 180008 bytes: want at most 131072 bytes as JSON, together with the names of the routers"},
 	} {
 		stored := valid()
 		_, updated := stored.Update(lrp.Update{Routes: &tt.routes})
@@ -290,6 +293,9 @@ func TestNewRoutesAreMeasuredWithTheNamesOfTheirRoutersAndWithEscapes(t *testing
 		}
 		three := 3
 		stored.Routes = tt.routes
+		if text, err := json.Marshal(tt.routes); err != nil || tt.want == "" && json.Unmarshal(text, &stored.Routes) != nil {
+			t.Fatal(err)
+		}
 		if _, err := stored.Update(lrp.Update{Instances: &three}); err != nil {
 			t.Errorf("%s, scaled: %v", name, err)
 		}
@@ -303,7 +309,7 @@ func TestTheLargestDeploymentAndItsEventsFitIntoAnAnswer(t *testing.T) {
 	name := func(i int) string { return fmt.Sprintf("%02d", i) + strings.Repeat("<", lrp.MaxNameBytes-2) }
 	definition := runnable()
 	definition.VolumeMountedFiles = []executor.File{{Path: "f", Content: strings.Repeat("<", (executor.MaxFilesJSONBytes-40)/6)}}
-	routes := lrp.Routes{"r": json.RawMessage(`"` + strings.Repeat("<", (lrp.MaxRoutesJSONBytes-20)/6) + `"`)}
+	routes := lrp.Routes{"r": json.RawMessage(`"` + strings.Repeat("<", (lrp.MaxRoutesBytes-20)/6) + `"`)}
 	annotation, labels := strings.Repeat("<", executor.MaxAnnotationBytes), map[string]string{}
 	for i := range executor.MaxLabels {
 		labels[fmt.Sprintf("%0*d", executor.MaxLabelBytes, i)] = strings.Repeat("x", executor.MaxLabelBytes)

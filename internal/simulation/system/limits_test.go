@@ -1,7 +1,10 @@
 package system_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,6 +12,7 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
 )
 
@@ -59,4 +63,45 @@ func TestWhatCannotBeIsRefusedAsTheCallersMistakeOnBothSidesOfTheAPI(t *testing.
 			t.Error(err)
 		}
 	}
+}
+
+// An event that is larger than a client takes ends every subscription for good, and such a
+// deployment cuts the list of all.
+func TestTheLargestDeploymentCanBeListedAndFollowed(t *testing.T) {
+	s := newSystem(t, 1, nil)
+	p := newProcess(t)
+	p.serve(t, httpapi.HandlerOptions{BBS: s.ControlPlane.BBS})
+	client, err := httpapi.NewRemoteBBS(httpapi.ClientOptions{Addresses: []string{p.URL}, AllowPlain: true})
+	s.must(err)
+	large := definition()
+	large.Action.Run.Args = []string{strings.Repeat("<", (executor.MaxDefinitionBytes-1000)/6)}
+	large.VolumeMountedFiles = []executor.File{{Path: "f", Content: strings.Repeat("<", (executor.MaxFilesJSONBytes-40)/6)}}
+	b := s.ControlPlane.BBS
+	s.must(b.CreateDeployment(s.ctx, lrp.DeploymentDefinition{ProcessGUID: "web", Domain: "apps", DefinitionID: "v0", Definition: large}))
+	for i := range lrp.MaxDefinitions - 1 {
+		id := fmt.Sprint("v", i+1)
+		s.must(b.UpdateDeployment(s.ctx, "web", lrp.Update{DefinitionID: &id, Definition: &large}))
+	}
+	routes := lrp.Routes{"r": []byte(`"` + strings.Repeat("<", (lrp.MaxRoutesBytes-20)/6) + `"`)}
+	annotation := strings.Repeat("<", executor.MaxAnnotationBytes)
+	s.must(b.UpdateDeployment(s.ctx, "web", lrp.Update{Routes: &routes, Annotation: &annotation}))
+	log, err := s.store.Log(s.ctx)
+	s.must(err)
+	s.must(b.UpdateDeployment(s.ctx, "web", lrp.Update{Instances: new(int)}))
+	for d, err := range client.Deployments(s.ctx, storage.DeploymentFilter{}) {
+		if s.must(err); len(d.Definitions) != lrp.MaxDefinitions {
+			t.Errorf("it has %d definitions", len(d.Definitions))
+		}
+	}
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	events, err := client.Subscribe(ctx, log.Newest, storage.EventFilter{})
+	s.must(err)
+	for e, err := range events {
+		if s.must(err); len(e.LRP.DeploymentBefore.Definitions) != lrp.MaxDefinitions || len(e.LRP.DeploymentAfter.Definitions) != lrp.MaxDefinitions {
+			t.Errorf("the event %v has fewer definitions", e.LRP.Kind)
+		}
+		return
+	}
+	t.Error("the subscription ended")
 }
