@@ -18,11 +18,11 @@ const (
 	pieceBytes = 1 << 20
 )
 
-// inPieces calls send for one piece after the other of a list of n items, in order: for
-// the items from from on that come before to. size is the length of an item in JSON. A
-// piece that the server refuses as too large is sent again as two halves; the server has
-// read none of it. An item that is too large by itself is passed to tooLarge, and the
-// others are sent. Every other error of send ends it.
+// inPieces cuts a list of n items into pieces and calls send for one after the other, in
+// order. A piece is the items with the numbers from, from+1 … to-1. size is the length of
+// an item in JSON. A piece that the server refuses as too large is sent again as two
+// halves; the server has carried out none of it. An item that is too large by itself goes
+// to tooLarge, and the others are sent. Any other error of send is returned at once.
 func inPieces(n int, size func(i int) int, send func(from, to int) error, tooLarge func(i int, err error)) error {
 	for from := 0; from < n; {
 		to, bytes := from+1, size(from)

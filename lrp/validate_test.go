@@ -348,7 +348,7 @@ func TestTheLargestDeploymentAndItsEventsFitIntoAnAnswer(t *testing.T) {
 		}
 		return len(text)
 	}
-	// The rest is at most 2 MiB: identifiers, policies, a failure, and what is around them.
+	// Beside its definitions a deployment has less than 1 MiB: settings, routes and names.
 	const most = lrp.MaxDefinitions*(executor.MaxDefinitionBytes+executor.MaxFilesJSONBytes) + 1<<20
 	if n := size(change.After); n > most || n < most-2<<20 {
 		t.Errorf("the deployment has %d bytes, want nearly %d", n, most)
