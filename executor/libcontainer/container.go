@@ -68,6 +68,7 @@ type container struct {
 	closed    bool       // guarded by receiving
 
 	pace      stdio.Pace
+	pipes     stdio.Guard
 	mu        sync.Mutex
 	nextID    uint32
 	starting  map[*process]struct{}
@@ -110,6 +111,7 @@ func (b *Backend) Create(ctx context.Context, spec executor.ContainerSpec) (exec
 		starting: make(map[*process]struct{}), running: make(map[int]*process),
 		processes: make(map[*process]struct{}),
 	}
+	c.sessions.Guard = &c.pipes
 	b.mu.Lock()
 	if other := b.containers[c.guid]; other != nil {
 		b.mu.Unlock()
@@ -244,7 +246,7 @@ func (b *Backend) makeFirst(ctx context.Context, c *container) error {
 		ExtraFiles: []*os.File{other, b.program},
 	}
 	done := b.raiseIfSlow()
-	err = lc.Start(first)
+	asParent(func() { err = lc.Start(first) })
 	done()
 	other.Close() // so that its end is told, even if it comes before it is ready
 	if err != nil {
@@ -494,10 +496,15 @@ func (c *container) end(ctx context.Context) error {
 			close(c.dead)
 		}()
 	}
-	select {
-	case <-c.dead:
-	case <-ctx.Done():
-		return fmt.Errorf("container %q: processes do not die: %w", c.guid, ctx.Err())
+	for dying := true; dying; {
+		select {
+		case <-c.dead:
+			dying = false
+		case <-time.After(pipePatience):
+			c.cgroup.KillOthers(c.initPID) // it may wait for the lock of a pipe that another one holds
+		case <-ctx.Done():
+			return fmt.Errorf("container %q: processes do not die: %w", c.guid, ctx.Err())
+		}
 	}
 	c.ended = true
 	c.backend.poller.Forget(c.key)

@@ -116,7 +116,9 @@ func (c *container) run(ctx context.Context, spec executor.ProcessSpec, request 
 	}
 	defer begun()
 	p := &process{c: c, exited: spec.Exited, oomBefore: c.cgroup.OOMKills()}
-	open := func(w io.Writer) (*stdio.Pipe, error) { return stdio.NewWatched(w, &c.pace, c.backend.poller) }
+	open := func(w io.Writer) (*stdio.Pipe, error) {
+		return stdio.NewWatched(w, &c.pace, &c.pipes, c.backend.poller)
+	}
 	if p.stdout, p.stderr, err = stdio.Both(spec.Stdout, spec.Stderr, open); err != nil {
 		return nil, err
 	}

@@ -187,6 +187,8 @@ func daemon() {
 		probingDaemon()
 	case unrouted:
 		unroutedDaemon()
+	case locked:
+		lockedDaemon()
 	case shared:
 		sharedDaemon()
 	}

@@ -85,6 +85,9 @@ func (e *Ends) Close() {
 
 // Sessions are those of a container. The zero value has none.
 type Sessions struct {
+	// Guard makes the calls on their pipes, if it is not nil.
+	Guard *Guard
+
 	mu   sync.Mutex
 	open map[*Session]struct{}
 }
@@ -111,6 +114,7 @@ type Target interface {
 func (s *Sessions) Start(e *Ends, spec executor.ProcessSpec, run func(executor.ProcessSpec, *os.File) (Target, error)) (executor.Session, error) {
 	session := &Session{ends: e, among: s}
 	session.stdout.f, session.stderr.f = e.own[1], e.own[2]
+	session.stdout.guard, session.stderr.guard = s.Guard, s.Guard
 	started := make(chan struct{}) // Exited may be called before run returns
 	exited := spec.Exited
 	spec.Stdout, spec.Stderr = e.Child[1], e.Child[2]
@@ -123,10 +127,10 @@ func (s *Sessions) Start(e *Ends, spec executor.ProcessSpec, run func(executor.P
 	}
 	var err error
 	if session.target, err = run(spec, e.Child[0]); err != nil {
-		e.Close()
+		s.Guard.watch(e.Close)
 		return nil, err
 	}
-	e.Started()
+	s.Guard.watch(e.Started)
 	s.mu.Lock()
 	if s.open == nil {
 		s.open = map[*Session]struct{}{}
@@ -155,7 +159,7 @@ func (s *Session) exited() {
 }
 
 // Stdin implements [executor.Session].
-func (s *Session) Stdin() io.WriteCloser { return input{s.ends} }
+func (s *Session) Stdin() io.WriteCloser { return input{s.ends, s.among.Guard} }
 
 // Stdout implements [executor.Session].
 func (s *Session) Stdout() io.Reader { return &s.stdout }
@@ -183,7 +187,12 @@ func (s *Session) Close() error {
 
 func (s *Session) free() {
 	s.once.Do(func() {
-		s.ends.Close()
+		for _, f := range s.ends.own {
+			if f != nil {
+				_ = f.SetDeadline(time.Now()) // or who uses it would close it, unwatched
+			}
+		}
+		s.among.Guard.watch(s.ends.Close)
 		s.among.mu.Lock()
 		defer s.among.mu.Unlock()
 		delete(s.among.open, s)
@@ -191,22 +200,35 @@ func (s *Session) free() {
 }
 
 // An input writes to a process.
-type input struct{ ends *Ends }
+type input struct {
+	ends  *Ends
+	guard *Guard
+}
 
 // Write implements [io.Writer].
-func (i input) Write(p []byte) (int, error) { return i.ends.own[0].Write(p) }
+func (i input) Write(p []byte) (int, error) {
+	for written := 0; ; {
+		n, err := i.guard.transfer(i.ends.own[0], syscall.RawConn.Write, syscall.Write, p[written:])
+		if written += max(n, 0); err != nil || written == len(p) {
+			return written, err
+		}
+	}
+}
 
 // Close implements [io.Closer].
 func (i input) Close() error {
 	if i.ends.Terminal {
 		return nil
 	}
-	return i.ends.own[0].Close()
+	var err error
+	i.guard.watch(func() { err = i.ends.own[0].Close() })
+	return err
 }
 
 // An output reads what a process writes. It has none if f is nil.
 type output struct {
 	f     *os.File
+	guard *Guard
 	ended atomic.Bool
 	taken int       // since the end
 	until time.Time // how long to wait for more; zero before the end
@@ -239,7 +261,10 @@ func (o *output) Read(p []byte) (int, error) {
 				return n, nil
 			}
 		}
-		n, err := o.f.Read(p)
+		n, err := o.guard.transfer(o.f, syscall.RawConn.Read, syscall.Read, p)
+		if n == 0 && err == nil && len(p) > 0 {
+			err = io.EOF
+		}
 		if ended {
 			o.taken += max(n, page)
 		} else if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -259,12 +284,6 @@ func (o *output) there(p []byte) (n int) {
 	if err != nil {
 		return 0
 	}
-	_ = raw.Control(func(fd uintptr) {
-		for {
-			if n, err = syscall.Read(int(fd), p); err != syscall.EINTR {
-				return
-			}
-		}
-	})
+	_ = raw.Control(func(fd uintptr) { n, _ = o.guard.once(syscall.Read, fd, p) })
 	return n
 }

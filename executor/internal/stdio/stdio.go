@@ -92,6 +92,7 @@ type Pipe struct {
 	Child *os.File
 
 	owned   bool          // whether Started closes Child
+	guard   *Guard        // nil if nobody looks
 	carrier carrier       // nil if the process writes by itself
 	done    chan struct{} // closed when nothing will be carried any more
 }
@@ -161,7 +162,7 @@ func direct(w io.Writer) (*Pipe, error) {
 // will never have one.
 func (p *Pipe) Started() {
 	if p.owned {
-		p.Child.Close()
+		p.guard.watch(func() { p.Child.Close() })
 	}
 }
 

@@ -4,11 +4,10 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/diegosdk/diego/executor/internal/nowait"
 )
 
 // A Watcher waits for many pipes at once.
@@ -21,22 +20,23 @@ type Watcher interface {
 
 // NewWatched is New without a goroutine: the Watcher says when there is something
 // to carry.
-func NewWatched(w io.Writer, pace *Pace, watcher Watcher) (*Pipe, error) {
+func NewWatched(w io.Writer, pace *Pace, guard *Guard, watcher Watcher) (*Pipe, error) {
 	if p, err := direct(w); p != nil || err != nil {
 		return p, err
 	}
 	done := make(chan struct{})
-	c, child, err := watch(w, pace, watcher, done)
+	c, child, err := watch(w, pace, guard, watcher, done)
 	if err != nil {
 		return nil, err
 	}
-	return &Pipe{Child: child, owned: true, carrier: c, done: done}, nil
+	return &Pipe{Child: child, owned: true, guard: guard, carrier: c, done: done}, nil
 }
 
 // watched carries what comes out of a pipe. While nothing comes, it takes no
-// goroutine, and the end of a silent process wakes none up.
+// goroutine.
 type watched struct {
 	watcher Watcher
+	guard   *Guard
 	w       io.Writer
 	pace    *Pace
 	done    chan struct{} // closed when nothing will be carried any more
@@ -48,12 +48,12 @@ type watched struct {
 	key int32      // of the latest watch
 }
 
-func watch(w io.Writer, pace *Pace, watcher Watcher, done chan struct{}) (*watched, *os.File, error) {
+func watch(w io.Writer, pace *Pace, guard *Guard, watcher Watcher, done chan struct{}) (*watched, *os.File, error) {
 	var ends [2]int
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
 		return nil, nil, os.NewSyscallError("pipe2", err)
 	}
-	p := &watched{watcher: watcher, w: w, pace: pace, done: done, stop: make(chan struct{}), fd: ends[0]}
+	p := &watched{watcher: watcher, guard: guard, w: w, pace: pace, done: done, stop: make(chan struct{}), fd: ends[0]}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	err := os.NewSyscallError("fcntl", unix.SetNonblock(p.fd, true))
@@ -61,46 +61,29 @@ func watch(w io.Writer, pace *Pace, watcher Watcher, done chan struct{}) (*watch
 		p.key, err = watcher.Watch(p.fd, p.news)
 	}
 	if err != nil {
-		nowait.Close(ends[0])
-		nowait.Close(ends[1])
+		unix.Close(ends[0])
+		unix.Close(ends[1])
 		return nil, nil, err
 	}
 	return p, os.NewFile(uintptr(ends[1]), "output"), nil
 }
 
-// news takes what there is. To write it may take time, which is another
-// goroutine's: it goes on until nothing more comes.
+// news leaves all calls on the pipe to a goroutine, because they may wait after all; see
+// [Guard].
 func (p *watched) news() bool {
-	if !p.mu.TryLock() {
-		go p.carry()
-		return false
-	}
-	buffer := buffers.Get().(*[bufferSize]byte)
-	n, state := p.read(buffer[:])
-	if state == moved {
-		go func() {
-			p.w.Write(buffer[:n])
-			buffers.Put(buffer)
-			p.mu.Unlock()
-			p.carry()
-		}()
-		return false
-	}
-	buffers.Put(buffer)
-	if state == ended {
-		p.finish()
-	}
-	p.mu.Unlock()
-	return state == empty
+	go p.carry()
+	return false
 }
 
 // carry moves output, one buffer in each turn, until there is none. Then it has the
 // pipe watched again.
 func (p *watched) carry() {
-	for {
-		select {
-		case <-time.After(p.pace.pause()):
-		case <-p.stop:
+	for first := true; ; first = false {
+		if !first {
+			select {
+			case <-time.After(p.pace.pause()):
+			case <-p.stop:
+			}
 		}
 		p.mu.Lock()
 		_, state := p.move()
@@ -137,7 +120,7 @@ func (p *watched) read(buffer []byte) (int, moveState) {
 	if p.fd < 0 {
 		return 0, ended
 	}
-	n, err := nowait.Read(p.fd, buffer)
+	n, err := p.guard.once(syscall.Read, uintptr(p.fd), buffer)
 	switch {
 	case err == unix.EAGAIN:
 		return 0, empty
@@ -153,7 +136,7 @@ func (p *watched) finish() {
 		return
 	}
 	p.watcher.Forget(p.key)
-	nowait.Close(p.fd)
+	p.guard.call(func() { unix.Close(p.fd) })
 	p.fd = -1
 	close(p.done)
 }

@@ -26,7 +26,9 @@ func openers(t *testing.T) map[string]func(io.Writer, *stdio.Pace) (*stdio.Pipe,
 	})
 	return map[string]func(io.Writer, *stdio.Pace) (*stdio.Pipe, error){
 		"with a goroutine": stdio.New,
-		"watched":          func(out io.Writer, pace *stdio.Pace) (*stdio.Pipe, error) { return stdio.NewWatched(out, pace, w) },
+		"watched": func(out io.Writer, pace *stdio.Pace) (*stdio.Pipe, error) {
+			return stdio.NewWatched(out, pace, new(stdio.Guard), w)
+		},
 	}
 }
 
@@ -118,11 +120,11 @@ func TestAWriterThatTakesItsTimeDoesNotHoldUpTheWatcher(t *testing.T) {
 	close(fast.free)
 	var ready sync.Mutex // one call at a time, as of the poller of a backend
 	one := oneByOne{w, &ready}
-	first, err := stdio.NewWatched(slow, new(stdio.Pace), one)
+	first, err := stdio.NewWatched(slow, new(stdio.Pace), new(stdio.Guard), one)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := stdio.NewWatched(fast, new(stdio.Pace), one)
+	second, err := stdio.NewWatched(fast, new(stdio.Pace), new(stdio.Guard), one)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,12 +162,12 @@ func TestOutputIsNotLostIfItCannotBeWatchedForAWhile(t *testing.T) {
 	w := &watcher{watches: map[int32]chan struct{}{}}
 	out := &held{free: make(chan struct{})}
 	close(out.free)
-	p, err := stdio.NewWatched(out, new(stdio.Pace), w)
+	p, err := stdio.NewWatched(out, new(stdio.Pace), new(stdio.Guard), w)
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.refuse.Store(true)
-	if _, err := stdio.NewWatched(out, new(stdio.Pace), w); err == nil {
+	if _, err := stdio.NewWatched(out, new(stdio.Pace), new(stdio.Guard), w); err == nil {
 		t.Error("a pipe that nobody watches was made")
 	}
 	for _, text := range []string{"1", "2", "3"} {

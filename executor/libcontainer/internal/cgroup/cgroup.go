@@ -97,6 +97,16 @@ func (g *Cgroup) Kill(ctx context.Context) error {
 	}
 }
 
+// KillOthers sends SIGKILL to all processes that are there now, but to that one.
+func (g *Cgroup) KillOthers(pid int) {
+	pids, _ := cgroups.GetAllPids(g.processes())
+	for _, p := range pids {
+		if p > 1 && p != pid {
+			unix.Kill(p, unix.SIGKILL)
+		}
+	}
+}
+
 // Remove removes the directories.
 func (g *Cgroup) Remove() error { return g.manager.Destroy() }
 

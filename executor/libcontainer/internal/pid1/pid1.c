@@ -228,6 +228,7 @@ __attribute__((section("diego_pid1"), used, noreturn, visibility("hidden"))) voi
 	uint64_t mask = ~0ull, child = BIT(SIGCHLD);
 	SYS(rt_sigprocmask, SIG_SETMASK, &mask, 0, sizeof mask);
 	SYS(prctl, PR_SET_DUMPABLE, 0, 0, 0);
+	SYS(prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0); // for a daemon that is killed and cannot close its socket
 	SYS(close, PID1_PROGRAM_FD, 0, 0, 0);
 	SYS(fcntl, sock, F_SETFD, FD_CLOEXEC, 0);
 	long ended = SYS(signalfd4, -1, &child, sizeof child, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -1,0 +1,106 @@
+//go:build unix
+
+package stdio
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A Guard makes the calls on the pipes between the daemon and the processes of a
+// container. They wait for no data, but the kernel locks a pipe for each call. A process
+// that has the pipe too may hold the lock for as long as it likes: while the kernel waits
+// for the memory of that process, or for a socket from which it moves data (splice). Only
+// the end of that process ends the wait for the lock; not even SIGKILL ends a daemon that
+// waits. So the calls of a container take one thread, one after the other, and the owner of
+// the Guard asks now and then whether one is Stuck. The zero value is ready for use. A nil
+// Guard only makes the calls.
+type Guard struct {
+	one sync.Mutex // held by a call that may be waited for
+
+	mu    sync.Mutex
+	calls map[int]time.Time // by thread, those in progress
+}
+
+// call makes a call when those before it are over.
+func (g *Guard) call(f func()) {
+	if g == nil {
+		f()
+		return
+	}
+	g.one.Lock()
+	defer g.one.Unlock()
+	g.watch(f)
+}
+
+// watch makes a call at once, for a close: that waits for others of the same file.
+func (g *Guard) watch(f func()) {
+	if g == nil {
+		f()
+		return
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	thread := threadNumber()
+	g.mu.Lock()
+	if g.calls == nil {
+		g.calls = make(map[int]time.Time)
+	}
+	g.calls[thread] = time.Now()
+	g.mu.Unlock()
+	defer func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(g.calls, thread)
+	}()
+	f()
+}
+
+// once makes one call on a descriptor that does not block.
+func (g *Guard) once(action func(int, []byte) (int, error), fd uintptr, p []byte) (n int, err error) {
+	err = syscall.EINTR
+	g.call(func() {
+		for err == syscall.EINTR {
+			n, err = action(int(fd), p)
+		}
+	})
+	return max(n, 0), err
+}
+
+// transfer reads or writes once, when f is ready for it. The error of a file that is
+// closed is os.ErrClosed, and after a deadline os.ErrDeadlineExceeded.
+func (g *Guard) transfer(f *os.File, whenReady func(syscall.RawConn, func(uintptr) bool) error, action func(int, []byte) (int, error), p []byte) (n int, err error) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return 0, os.ErrClosed
+	}
+	var failed error
+	err = whenReady(raw, func(fd uintptr) bool {
+		n, failed = g.once(action, fd, p)
+		return failed != syscall.EAGAIN
+	})
+	switch {
+	case err == nil:
+		return n, failed
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return 0, os.ErrDeadlineExceeded
+	}
+	return 0, os.ErrClosed
+}
+
+// Stuck reports whether a call has been waiting for a lock for longer than patience. A
+// thread that waits for a processor does not count.
+func (g *Guard) Stuck(patience time.Duration) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for thread, began := range g.calls {
+		if time.Since(began) > patience && waitsForLock(thread) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,7 @@
+//go:build unix && !linux
+
+package stdio
+
+func threadNumber() int { return 0 }
+
+func waitsForLock(int) bool { return false }
