@@ -31,7 +31,7 @@ const (
 // empty where the record allows that. Other text is UTF-8. Times are in UTC,
 // like those of Step. No version has the zero tag, which means that there is no
 // record. Every ActualLRP keeps its invariants. Every deployment is whole, with
-// its active definition. New actions are valid.
+// its active definition, and every task has its definition. New actions are valid.
 func (b *Batch) Check() error {
 	c := checker{}
 	var keys map[RecordKey]struct{}
@@ -301,6 +301,9 @@ func (c *checker) task(i int, w *task.Write) {
 		c.in(list, i).Check(false, "modification_tag", t.ModificationTag, wantTag)
 	}
 	c.tagged(t.ModificationTag, list, i)
+	if t.RootFS == "" && t.Action == (executor.Action{}) {
+		c.in(list, i).Check(false, "after", "bare", "a task with its definition")
+	}
 	if w.Before == nil {
 		c.actions(&t.RunInfo, list, i, "action")
 	}

@@ -156,6 +156,7 @@ func TestCheckRefusesWhatDoesNotBelongTogether(t *testing.T) {
 		"deployments[0].healthy_definition_id": {Deployments: []storage.DeploymentWrite{{After: &nameless}}},
 		"deployments[0].before":                {Deployments: []storage.DeploymentWrite{{Before: storage.Bare(d), After: func() *lrp.Deployment { n := *d; n.ModificationTag.Index++; return &n }()}}},
 		"deployments[0].after":                 {Deployments: []storage.DeploymentWrite{{Before: d, After: bareAfter}}},
+		"tasks[0].after":                       {Tasks: []task.Write{{Before: tk, After: func() *task.Task { n := storage.BareTask(tk); n.ModificationTag.Index++; return n }()}}},
 		"tasks[0].task_guid":                   {Tasks: []task.Write{{Before: tk, After: other}}},
 		"tasks[1]":                             {Tasks: []task.Write{{After: tk}, {After: tk}}},
 		"quarantine[0].key":                    {Quarantine: []storage.Quarantine{{Key: storage.EventKey(1)}}},

@@ -301,6 +301,61 @@ func TestARecordThatBreaksAnInvariantDoesNotDecode(t *testing.T) {
 	}
 }
 
+// fill sets every field that v leads to.
+func fill(v reflect.Value, n int) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		if n < 8 {
+			v.Set(reflect.New(v.Type().Elem()))
+			fill(v.Elem(), n+1)
+		}
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			v.Set(reflect.ValueOf(at.Add(time.Duration(n))))
+			return
+		}
+		for i := range v.NumField() {
+			fill(v.Field(i), n+1)
+		}
+	case reflect.String:
+		v.SetString("text")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(int64(n) + 5)
+	case reflect.Uint8:
+		v.SetUint(uint64(task.Resolving))
+	}
+}
+
+func TestATaskIsDecodedBareAsItIsDecodedWhole(t *testing.T) {
+	var whole task.Task
+	for i, v := 0, reflect.ValueOf(&whole).Elem(); i < v.NumField(); i++ {
+		if name := v.Type().Field(i).Name; name != "Definition" {
+			fill(v.Field(i), i)
+			if v.Field(i).IsZero() {
+				t.Fatalf("%s is zero; set it", name)
+			}
+		}
+	}
+	whole.Definition = taskRecord("t").Definition
+	whole.Labels = map[string]string{"team": "blog"}
+	data, err := storage.Encode(&whole)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := storage.BareTask(&whole)
+	want.Labels = whole.Labels
+	if got, err := storage.DecodeBareTask(data); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v\nwant %+v", got, err, want)
+	}
+	for _, damaged := range [][]byte{nil, {1}, {9}, data[:len(data)-1], []byte("\x01{\"state\":\"?\"}")} {
+		if _, err := storage.DecodeBareTask(damaged); err == nil {
+			t.Errorf("%.20q is decoded", damaged)
+		}
+	}
+}
+
 func TestARecordOfANewerReleaseIsToldFromADamagedOne(t *testing.T) {
 	r := records()[2]
 	for version, newer := range map[byte]bool{0: false, 1: false, 3: false, 5: true, 9: true, 15: true, 16: false, 99: false} {

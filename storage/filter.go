@@ -110,6 +110,9 @@ type TaskFilter struct {
 	// Selector wants tasks with certain labels, such as "team=blog,!tier". A task
 	// that cannot be decoded is listed with any Selector.
 	Selector executor.Selector `json:"selector,omitzero"`
+	// Bare leaves out what is large: see [BareTask]. A BBS of an earlier release
+	// ignores it and sends whole tasks.
+	Bare bool `json:"bare,omitempty"`
 }
 
 // Matcher returns a function that reports whether f wants a task. Goroutines
@@ -123,6 +126,17 @@ func (f *TaskFilter) Matcher() func(*task.Task) bool {
 
 // Match reports whether f wants t. For many tasks, use Matcher.
 func (f *TaskFilter) Match(t *task.Task) bool { return f.Matcher()(t) }
+
+// BareTask returns a copy of t without its definition and its result. What is left
+// says where the task runs, which attempt that is and how it ended, and is a few
+// KiB at most. It is enough for task.Task.Attempt, and not for auction.NewTask.
+// Damage in the definition alone may go unnoticed in a bare task. [Batch.Check]
+// refuses to commit it.
+func BareTask(t *task.Task) *task.Task {
+	bare := *t
+	bare.Definition, bare.Result = task.Definition{}, ""
+	return &bare
+}
 
 // An EventFilter selects events by their [Subject]. Each list names the values
 // that are wanted; an empty list wants all. An event must satisfy every list.

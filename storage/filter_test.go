@@ -1,9 +1,11 @@
 package storage_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
@@ -115,6 +117,23 @@ func TestAnEventIsOfTheCellBeforeAndOfTheCellAfter(t *testing.T) {
 		if got := test.filter.Match(&s); got != test.want {
 			t.Errorf("%+v: %v, want %v", test.filter, got, test.want)
 		}
+	}
+}
+
+func TestABareTaskSaysWhereItRunsAndHasNothingLarge(t *testing.T) {
+	whole := taskRecord("t")
+	whole.State, whole.Result, whole.RejectionCount = task.Completed, strings.Repeat("r", task.MaxResultBytes), 2
+	whole.VolumeMountedFiles = []executor.File{{Path: "f", Content: strings.Repeat("x", 1<<20)}}
+	bare := storage.BareTask(whole)
+	data, err := storage.Encode(bare)
+	if err != nil || len(data) > 1024 {
+		t.Errorf("a bare task of a definition of 1 MiB has %d bytes, want at most 1024; %v", len(data), err)
+	}
+	if bare.GUID != whole.GUID || bare.State != whole.State || bare.InstanceGUID != whole.InstanceGUID || bare.Attempt() != whole.Attempt() {
+		t.Errorf("bare: %+v", bare)
+	}
+	if whole.RootFS == "" || whole.Result == "" {
+		t.Error("the whole task has changed")
 	}
 }
 

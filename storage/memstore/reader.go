@@ -203,7 +203,13 @@ func (r reader) Tasks(ctx context.Context, f storage.TaskFilter) iter.Seq2[*task
 			if err := s.corruptAt(storage.TaskKey(guid)); err != nil {
 				return !matchCorrupt(t) || yield(nil, err)
 			}
-			return !match(t) || yield(t, nil)
+			if !match(t) {
+				return true
+			}
+			if f.Bare {
+				t = storage.BareTask(t)
+			}
+			return yield(t, nil)
 		})
 	})
 }

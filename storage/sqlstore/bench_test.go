@@ -315,6 +315,42 @@ func BenchmarkDeployments(b *testing.B) {
 	})
 }
 
+// BenchmarkTasksOfACell lists the 31 tasks of a cell whose definitions are of 1 MiB
+// each: whole, and bare as a cell does.
+func BenchmarkTasksOfACell(b *testing.B) {
+	eachStore(b, func(b *testing.B, s *Store) {
+		const tasks = 31
+		for n := range tasks {
+			t := &task.Task{
+				GUID: fmt.Sprintf("task-%d", n), Domain: "apps", State: task.Running, CellID: "cell-1", InstanceGUID: fmt.Sprintf("i-%d", n),
+				Definition: task.Definition{RunInfo: executor.RunInfo{RootFS: "preloaded:linux", Action: executor.Action{Run: &executor.RunAction{Path: "/app", User: "app"}}, VolumeMountedFiles: []executor.File{
+					{Path: "f", Content: strings.Repeat("some text\n", 1<<20/10)},
+				}}},
+				ModificationTag: task.ModificationTag{Epoch: 1},
+			}
+			if _, err := s.Commit(b.Context(), storage.Batch{Tasks: []task.Write{{After: t}}}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		for name, bare := range map[string]bool{"whole": false, "bare": true} {
+			b.Run(name, func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					n := 0
+					for _, err := range s.Tasks(b.Context(), storage.TaskFilter{CellIDs: []string{"cell-1"}, States: []task.State{task.Running}, Bare: bare}) {
+						if n++; err != nil {
+							b.Fatal(err)
+						}
+					}
+					if n != tasks {
+						b.Fatalf("%d tasks", n)
+					}
+				}
+			})
+		}
+	})
+}
+
 // BenchmarkReads reads the instances of one process at a time.
 func BenchmarkReads(b *testing.B) {
 	eachStore(b, func(b *testing.B, s *Store) {

@@ -12,10 +12,14 @@ import (
 	"github.com/diegosdk/diego/task"
 )
 
-func (s *Store) decodeTask(guid string, data []byte) (e entry[*task.Task], err error) {
+func (s *Store) decodeTask(guid string, data []byte, bare bool) (e entry[*task.Task], err error) {
 	t := new(task.Task)
 	plain, err := s.sealer.open(data, taskPlace(guid))
-	if err == nil {
+	switch {
+	case err != nil:
+	case bare:
+		t, err = storage.DecodeBareTask(plain)
+	default:
 		err = storage.Decode(plain, t)
 	}
 	if err == nil && t.GUID != guid {
@@ -68,8 +72,11 @@ func (r *reader) taskPages(f storage.TaskFilter) page[*task.Task] {
 			}
 			seen++
 			key = []any{guid}
-			e, err := s.decodeTask(guid, data)
+			e, err := s.decodeTask(guid, data, f.Bare)
 			if err == nil && (e.err != nil || match(e.value)) {
+				if f.Bare && e.err == nil {
+					e.value.Labels = nil
+				}
 				entries = append(entries, e)
 			}
 			return err
@@ -95,7 +102,7 @@ func (s *Store) queryTask(ctx context.Context, q dialect.Querier, guid string) (
 		if err := rows.Scan(&found, &data); err != nil {
 			return err
 		}
-		e, err = s.decodeTask(guid, data)
+		e, err = s.decodeTask(guid, data, false)
 		return err
 	})
 }

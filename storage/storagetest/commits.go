@@ -324,6 +324,7 @@ var commitCases = []testCase{
 			"a bare deployment":                          deploymentWrite(nil, storage.Bare(deployment("p"))),
 			"a deployment without definitions":           deploymentWrite(nil, storage.WithoutDefinitions(deployment("p"))),
 			"a task without a guid":                      taskWrite(nil, pending("")),
+			"a bare task":                                taskWrite(nil, storage.BareTask(pending("t"))),
 			"a domain without a name":                    {Domains: []storage.DomainWrite{{}}},
 			"a negative TTL":                             {Domains: []storage.DomainWrite{{Name: "d", TTL: -1}}},
 			"an event about nothing":                     {Events: []storage.Event{{}}},

@@ -248,7 +248,7 @@ func (m *metamorphic) compareSome() {
 		f := storage.DeploymentFilter{ProcessGUIDs: guids, Domains: domains, Bare: m.rng.IntN(2) == 0, WithoutDefinitions: m.rng.IntN(2) == 0}
 		compareLists(m, f, func(r storage.Reader) iter.Seq2[*lrp.Deployment, error] { return r.Deployments(m.ctx, f) })
 	case 2:
-		f := storage.TaskFilter{CellIDs: cells, Domains: domains, States: []task.State{task.Running, task.Pending}[:m.rng.IntN(3)]}
+		f := storage.TaskFilter{CellIDs: cells, Domains: domains, States: []task.State{task.Running, task.Pending}[:m.rng.IntN(3)], Bare: m.rng.IntN(2) == 0}
 		compareLists(m, f, func(r storage.Reader) iter.Seq2[*task.Task, error] { return r.Tasks(m.ctx, f) })
 	case 3:
 		m.compareEvents(guids, cells, domains)

@@ -205,6 +205,32 @@ var readCases = []testCase{
 		f.must(err)
 		f.same("of a slot", bare, storage.Bare(whole))
 	}},
+	{sentence: "a bare task has neither its definition nor its result", check: func(f *fixture) {
+		waiting := pending("t")
+		waiting.Env[0].Value = strings.Repeat("z", 1<<20)
+		ended := nextTask(pending("u"), func(t *task.Task) {
+			t.State, t.CellID, t.InstanceGUID, t.Domain = task.Completed, "cell-1", "i-1", "other"
+			t.Result = strings.Repeat("r", task.MaxResultBytes)
+			t.RejectionCount, t.RejectionReason = 3, "no room"
+			t.UpdatedAt, t.FirstCompletedAt = begin.Add(2), begin.Add(1)
+			t.Labels = map[string]string{"team": "shop"}
+		})
+		shop, err := executor.ParseSelector("team=shop")
+		f.must(err)
+		for _, t := range []*task.Task{waiting, ended} {
+			f.commit(taskWrite(nil, t))
+		}
+		f.same("list", f.tasks(storage.TaskFilter{Bare: true}), []*task.Task{storage.BareTask(waiting), storage.BareTask(ended)})
+		for _, filter := range []storage.TaskFilter{
+			{CellIDs: []string{"cell-1"}}, {Domains: []string{"other"}}, {States: []task.State{task.Completed}}, {Selector: shop},
+		} {
+			filter.Bare = true
+			f.same("filtered", f.tasks(filter), []*task.Task{storage.BareTask(ended)})
+		}
+		whole, err := f.Store.Task(f.ctx, "t")
+		f.must(err)
+		f.same("task", whole, waiting)
+	}},
 	{sentence: "a deployment without definitions has all settings, and of the definitions their ids", check: func(f *fixture) {
 		whole, other := deployment("p"), deployment("q")
 		whole.HealthyDefinitionID = "d"
@@ -538,13 +564,15 @@ func checkFilters(f *fixture) {
 			for _, s := range [][]task.State{nil, {task.Running}, {task.Pending, task.Resolving}} {
 				for _, selector := range selectors {
 					filter := storage.TaskFilter{CellIDs: c, Domains: d, States: s, Selector: selector}
-					var want []*task.Task
+					var want, bare []*task.Task
 					for _, t := range allTasks {
 						if filter.Match(t) {
-							want = append(want, t)
+							want, bare = append(want, t), append(bare, storage.BareTask(t))
 						}
 					}
 					f.same(fmt.Sprintf("%+v", filter), f.tasks(filter), want)
+					filter.Bare = true
+					f.same(fmt.Sprintf("%+v", filter), f.tasks(filter), bare)
 				}
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -12,6 +13,7 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
+	"github.com/diegosdk/diego/task"
 )
 
 func TestRoutersAndSyncsListProcessesWithoutTheirDefinitions(t *testing.T) {
@@ -60,6 +62,21 @@ func TestRoutersAndSyncsListProcessesWithoutTheirDefinitions(t *testing.T) {
 	}
 	if first := gather(s, consumer.SchedulingInfos(s.ctx, storage.DeploymentFilter{ProcessGUIDs: []string{"a"}}))[0]; first.ActiveDefinitionID != "v2" || !slices.Equal(first.DefinitionIDs, []string{"a", "v2"}) {
 		t.Errorf("of a rollout it shows %+v", first)
+	}
+}
+
+func TestBareTasksComeOverHTTPWithoutTheirDefinitions(t *testing.T) {
+	s := newSystem(t, 1, nil)
+	large := desiredTask("job", "")
+	large.Definition.VolumeMountedFiles = []executor.File{{Path: "f", Content: strings.Repeat("x", executor.MaxFilesBytes)}}
+	s.must(s.BBS.DesireTask(s.ctx, large))
+	whole, err := s.BBS.Task(s.ctx, "job")
+	s.must(err)
+	client := overHTTP(t, s.ControlPlane)
+	for bare, want := range map[bool]*task.Task{false: whole, true: storage.BareTask(whole)} {
+		if diff := cmp.Diff([]*task.Task{want}, gather(s, client.Tasks(s.ctx, storage.TaskFilter{Bare: bare}))); diff != "" {
+			t.Errorf("bare: %v (-want +got):\n%s", bare, diff)
+		}
 	}
 }
 
