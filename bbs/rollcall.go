@@ -105,7 +105,7 @@ func (r *rollCall) call(ctx context.Context, c auction.Cell) error {
 		}
 	}
 	var tasks []*task.Task
-	for t, err := range r.bbs.Tasks(ctx, storage.TaskFilter{CellIDs: id, States: []task.State{task.Running}}) {
+	for t, err := range r.bbs.Tasks(ctx, storage.TaskFilter{CellIDs: id, States: []task.State{task.Running}, Bare: true}) {
 		switch {
 		case err == nil:
 			tasks = append(tasks, t)

@@ -250,7 +250,7 @@ func (p *pass) follow(ctx context.Context, r storage.Reader, log storage.Extent,
 			}
 			a.processes[record.ProcessGUID] = time.Time{}
 		}
-		for t, err := range r.Tasks(ctx, storage.TaskFilter{CellIDs: []string{id}}) {
+		for t, err := range r.Tasks(ctx, storage.TaskFilter{CellIDs: []string{id}, Bare: true}) {
 			if err != nil {
 				return false, ignoreCorrupt(err)
 			}

@@ -179,6 +179,7 @@ type fakeBBS struct {
 	readErr    error // of Slot, Task and Deployment
 	listErr    error // of ActualLRPs, after what it lists
 	taskErr    error // of Tasks, after what it lists
+	listed     int   // how many bytes the tasks have that Tasks has listed
 	hidden     bool  // the lists are empty
 	start      lrp.Start
 	crash      lrp.Crash
@@ -212,8 +213,15 @@ func (b *fakeBBS) Deployment(_ context.Context, guid string) (*lrp.Deployment, e
 
 func (b *fakeBBS) Tasks(_ context.Context, f storage.TaskFilter) iter.Seq2[*task.Task, error] {
 	return func(yield func(*task.Task, error) bool) {
-		if b.task != nil && !b.hidden && f.Match(b.task) && !yield(b.task, nil) {
-			return
+		if b.task != nil && !b.hidden && f.Match(b.task) {
+			t := b.task
+			if f.Bare {
+				t = storage.BareTask(t)
+			}
+			data, _ := storage.Encode(t)
+			if b.listed += len(data); !yield(t, nil) {
+				return
+			}
 		}
 		if b.taskErr != nil {
 			yield(nil, b.taskErr)

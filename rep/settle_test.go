@@ -1,8 +1,10 @@
 package rep
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/task"
 )
 
@@ -394,6 +397,40 @@ func TestATaskThatOnlyTheBBSCallsStartedIsNotRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.must() // this rep has not asked: its reservation expires, and the task is rejected
+}
+
+// fullBBS is a BBS of a release that does not know bare tasks.
+type fullBBS struct{ *fakeBBS }
+
+func (b fullBBS) Tasks(ctx context.Context, f storage.TaskFilter) iter.Seq2[*task.Task, error] {
+	f.Bare = false
+	return b.fakeBBS.Tasks(ctx, f)
+}
+
+func TestASyncListsTasksWithoutTheirDefinitions(t *testing.T) {
+	const size = 1 << 20
+	for name, test := range map[string]struct {
+		bbs     func(*Options)
+		atLeast int
+		atMost  int
+	}{
+		"a BBS of this release":     {func(*Options) {}, 1, 1024},
+		"a BBS that sends them all": {func(o *Options) { o.BBS = fullBBS{o.BBS.(*fakeBBS)} }, size, 2 * size},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, test.bbs)
+			running := *taskOf(t, TaskRunningAlpha)
+			running.VolumeMountedFiles = []executor.File{{Path: "f", Content: strings.Repeat("x", size)}}
+			s.play(scene{task: &running})
+			if err := s.Sync(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if s.bbs.listed < test.atLeast || s.bbs.listed > test.atMost {
+				t.Errorf("the tasks that it lists have %d bytes, want %d to %d", s.bbs.listed, test.atLeast, test.atMost)
+			}
+			s.must(FailTask.String())
+		})
+	}
 }
 
 func TestATasksEndIsToldWithItsResult(t *testing.T) {

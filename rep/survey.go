@@ -16,7 +16,7 @@ import (
 type survey struct {
 	containers map[string]bool
 	// records are those that name this cell, by instance, and tasks the
-	// RUNNING ones. instances has the guids of both in their order.
+	// RUNNING ones, without their definitions. instances has the guids of both in their order.
 	records   map[string][]lrp.ActualLRP
 	tasks     map[string]*task.Task
 	instances []subject
@@ -96,7 +96,7 @@ func (r *Rep) read(ctx context.Context) (*survey, error) {
 	}
 	call, cancel = context.WithTimeout(ctx, r.o.CallTimeout)
 	defer cancel()
-	for t, err := range r.o.BBS.Tasks(call, storage.TaskFilter{CellIDs: cell, States: []task.State{task.Running}}) {
+	for t, err := range r.o.BBS.Tasks(call, storage.TaskFilter{CellIDs: cell, States: []task.State{task.Running}, Bare: true}) {
 		if err != nil {
 			taskErr = errors.Join(taskErr, err)
 			continue

@@ -85,7 +85,7 @@ func (c *formerCell) known(ctx context.Context, b *bbs.BBS) (bool, error) {
 	for _, err := range b.ActualLRPs(ctx, storage.ActualLRPFilter{CellIDs: []string{c.id}}) {
 		return true, err
 	}
-	for _, err := range b.Tasks(ctx, storage.TaskFilter{CellIDs: []string{c.id}, States: []task.State{task.Running}}) {
+	for _, err := range b.Tasks(ctx, storage.TaskFilter{CellIDs: []string{c.id}, States: []task.State{task.Running}, Bare: true}) {
 		return true, err
 	}
 	return false, nil

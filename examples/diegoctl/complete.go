@@ -49,7 +49,7 @@ func processGUIDs(c *call, r *remote) (list []string) {
 }
 
 func taskGUIDs(c *call, r *remote) (list []string) {
-	for t, err := range r.bbs.Tasks(c.ctx, storage.TaskFilter{}) {
+	for t, err := range r.bbs.Tasks(c.ctx, storage.TaskFilter{Bare: true}) {
 		if err != nil {
 			break
 		}

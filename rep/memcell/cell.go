@@ -384,7 +384,7 @@ func (c *Cell) Poll(ctx context.Context) {
 			c.settle(ctx, &container{Container: executor.Container{GUID: r.InstanceGUID}, job: job{lrp: r.Key}})
 		}
 	}
-	for t, err := range c.BBS.Tasks(ctx, storage.TaskFilter{CellIDs: id, States: []task.State{task.Running}}) {
+	for t, err := range c.BBS.Tasks(ctx, storage.TaskFilter{CellIDs: id, States: []task.State{task.Running}, Bare: true}) {
 		if err == nil && !c.has(t.InstanceGUID) {
 			c.settle(ctx, &container{Container: executor.Container{GUID: t.InstanceGUID}, job: job{task: t.GUID}})
 		}
