@@ -96,14 +96,17 @@ func (x *outbox) Carry(lrps []lrp.Effect, tasks []task.Effect) {
 }
 
 // tickLocal carries out the waiting effects that need no cell, and the effects
-// that follow from them.
+// that follow from them. While definitions are read that take long, it carries out
+// what comes meanwhile.
 func (x *outbox) tickLocal(ctx context.Context) {
+	var queue startQueue
 	for {
 		lrps, tasks := x.local.take()
-		if len(lrps)+len(tasks) == 0 || ctx.Err() != nil {
+		if len(lrps)+len(tasks) == 0 && queue.empty() || ctx.Err() != nil {
 			return
 		}
-		x.begin(ctx, lrps, tasks)
+		queue.add(lrps, x.now())
+		x.begin(ctx, &queue, tasks)
 		rolled := map[string]bool{}
 		for _, e := range lrps {
 			guid := e.Key.ProcessGUID
@@ -123,42 +126,76 @@ func (x *outbox) tickLocal(ctx context.Context) {
 	}
 }
 
-// begin requests all starts at once.
-func (x *outbox) begin(ctx context.Context, lrps []lrp.Effect, tasks []task.Effect) {
-	now := x.now()
+// begin requests starts as one batch: those of the tasks, and those of the queue
+// whose definitions are read within handOver. The others stay in the queue.
+func (x *outbox) begin(ctx context.Context, queue *startQueue, tasks []task.Effect) {
+	began := x.now()
 	var items []auction.Item
-	deployments := map[string]*lrp.Deployment{}
-	for _, e := range lrps {
-		if e.Kind != lrp.RequestStart {
-			continue
+	for !queue.empty() && ctx.Err() == nil {
+		at := x.now()
+		list, done := queue.take()
+		items = append(items, x.items(ctx, list)...)
+		now := x.now()
+		done(now.Sub(at))
+		if now.Sub(began) >= handOver {
+			break
 		}
-		guid := e.Key.ProcessGUID
-		d, known := deployments[guid]
-		if !known {
-			var err error
-			if d, err = x.store.Deployment(ctx, guid); err != nil && !errors.Is(err, storage.ErrNotFound) {
-				x.lost("instances are not placed", e.Kind.String(), err, "process", guid)
-			}
-			deployments[guid] = d
-		}
-		if d == nil {
-			continue
-		}
-		item, err := auction.NewLRP(d, e.Key, now)
-		if err != nil {
-			x.lost("an instance is not placed", e.Kind.String(), err, "process", guid, "index", e.Key.Index)
-			continue
-		}
-		items = append(items, item)
 	}
 	for _, e := range tasks {
 		if e.Kind == task.RequestStart {
-			items = append(items, auction.NewTask(e.Task, now))
+			items = append(items, auction.NewTask(e.Task, began))
 		}
 	}
 	if len(items) > 0 {
 		x.start(items...)
 	}
+}
+
+// items reads the definitions of processes and makes the items of their instances.
+// It does not read their revisions, each of which has a definition more.
+func (x *outbox) items(ctx context.Context, list []processStarts) (items []auction.Item) {
+	unseen := make(map[string]bool, len(list))
+	var f storage.DeploymentFilter
+	for _, p := range list {
+		f.ProcessGUIDs = append(f.ProcessGUIDs, p.guid)
+		unseen[p.guid] = true
+	}
+	deployments := make(map[string]*lrp.Deployment, len(list))
+	lost := func(guid string, err error) {
+		delete(unseen, guid)
+		x.lost("instances are not placed", lrp.RequestStart.String(), err, "process", guid)
+	}
+	for d, err := range x.store.Deployments(ctx, f) {
+		var corrupt *storage.CorruptError
+		switch {
+		case err == nil:
+			delete(unseen, d.ProcessGUID)
+			deployments[d.ProcessGUID] = d
+		case errors.As(err, &corrupt):
+			lost(corrupt.Key.GUID, err)
+		default:
+			for _, p := range list {
+				if unseen[p.guid] {
+					lost(p.guid, err)
+				}
+			}
+		}
+	}
+	for _, p := range list {
+		d := deployments[p.guid]
+		if d == nil {
+			continue
+		}
+		for _, s := range p.starts {
+			item, err := auction.NewLRP(d, s.key, s.at)
+			if err != nil {
+				x.lost("an instance is not placed", lrp.RequestStart.String(), err, "process", p.guid, "index", s.key.Index)
+				continue
+			}
+			items = append(items, item)
+		}
+	}
+	return items
 }
 
 // tickRemote sends the messages that wait for cells, and waits for the answers.
