@@ -195,6 +195,7 @@ func (b *Backend) make(ctx context.Context, c *container) (executor.Endpoint, er
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c.made = ctx.Err() == nil
+	c.spec.Files = nil // the container has them now, and they may be a MiB of secrets
 	return endpoint, ctx.Err()
 }
 

@@ -172,6 +172,11 @@ func (m *Manager) Initialize(guid string, w Work) error {
 	if err != nil {
 		return err
 	}
+	// The work brings the files to the backend. They may be a MiB of secrets, and
+	// nobody needs them later.
+	info := *next.RunInfo
+	info.VolumeMountedFiles = nil
+	next.RunInfo = &info
 	m.forget(e.expiry)
 	e.grace = w.Grace
 	orDefault(&e.grace, m.options.Grace)
@@ -212,7 +217,8 @@ func (m *Manager) Delete(guid string) {
 	}
 }
 
-// Get returns a container, or false if there is none.
+// Get returns a container, or false if there is none. Its RunInfo has no
+// VolumeMountedFiles.
 func (m *Manager) Get(guid string) (executor.Container, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -223,7 +229,8 @@ func (m *Manager) Get(guid string) (executor.Container, bool) {
 	return e.container, true
 }
 
-// List returns all containers, sorted by guid.
+// List returns all containers, sorted by guid. Their RunInfos have no
+// VolumeMountedFiles.
 func (m *Manager) List() []executor.Container {
 	m.mu.Lock()
 	defer m.mu.Unlock()

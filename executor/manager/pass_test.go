@@ -107,6 +107,9 @@ func TestWhatTheWorkSaysReachesTheBackendAndTheDrivers(t *testing.T) {
 	if diff := cmp.Diff([]executor.ContainerSpec{want}, w.specs); diff != "" {
 		t.Errorf("the spec (-want +got):\n%s", diff)
 	}
+	if got, _ := c.Get("c"); got.RunInfo == nil || got.RunInfo.VolumeMountedFiles != nil {
+		t.Errorf("the manager keeps %+v, want no files", got.RunInfo)
+	}
 	if diff := cmp.Diff(mounter{shared, dedicated}, mounted); diff != "" {
 		t.Errorf("the driver is asked for (-want +got):\n%s", diff)
 	}
