@@ -27,7 +27,8 @@ type Container struct {
 	// Resources are taken from the cell until the container is deleted.
 	Resources Resources `json:"resources"`
 	State     State     `json:"state"`
-	// RunInfo is nil while RESERVED, and for ever if the reservation expired.
+	// RunInfo is nil while RESERVED, and for ever if the reservation expired. The
+	// call Containers of a cell leaves it out.
 	RunInfo *RunInfo `json:"run_info,omitempty"`
 	// Routable says whether a RUNNING container should receive traffic; it is
 	// false in other states.

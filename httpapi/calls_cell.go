@@ -94,7 +94,7 @@ var (
 			return nil, errors.New("this cell cannot say what its containers use: it does not implement rep.Meter")
 		})
 	callContainers = askPlain(call("Containers", "cell/containers", enquirers, wire.Always,
-		"Lists the containers on the cell, ordered by guid."), rep.API.Containers)
+		"Lists the containers on the cell, ordered by guid, without what runs in them (run_info): that is large and has secrets."), rep.API.Containers)
 	callLogs = long(ofDomain(list(call("Logs", "cell/logs", logReaders, wire.Always,
 		"Reads the output of a container, and follows it if asked. For a container that is gone, it reads the last output. A log reader reads only containers of the domains of its certificate."),
 		func(ctx context.Context, c rep.API, in rep.LogRequest) iter.Seq2[rep.LogChunk, error] {

@@ -21,7 +21,9 @@ type API interface {
 	Evacuate(ctx context.Context) error
 	// Evacuation returns the progress of the evacuation.
 	Evacuation(ctx context.Context) (EvacuationStatus, error)
-	// Containers are those on the cell, ordered by guid.
+	// Containers are those on the cell, ordered by guid. They have no RunInfo: it is
+	// large and has secrets, such as passwords in its environment. The definition in
+	// the BBS has the same. A remote cell of release 0.1 sends the RunInfos.
 	Containers(ctx context.Context) ([]executor.Container, error)
 	// Logs returns the output of a container. Of a container that is gone, it
 	// returns the last output, as long as the cell keeps that. The error wraps

@@ -142,7 +142,11 @@ func (c *Cell) Evacuation(context.Context) (rep.EvacuationStatus, error) {
 
 // Containers implements [rep.API].
 func (c *Cell) Containers(context.Context) ([]executor.Container, error) {
-	return c.Manager.List(), nil
+	list := c.Manager.List()
+	for i := range list {
+		list[i].RunInfo = nil
+	}
+	return list, nil
 }
 
 // Usages implements [rep.Meter]. There are none unless the manager has a

@@ -2,6 +2,7 @@ package localcell_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -33,6 +34,36 @@ func TestACellIsARepOverItsManager(t *testing.T) {
 	}
 	if s, err := cell.State(t.Context()); err != nil || s.ID != "cell-1" || s.Total.MemoryMB != 64 {
 		t.Errorf("its state is %+v, %v", s, err)
+	}
+}
+
+func TestContainersAreListedWithoutWhatRunsInThem(t *testing.T) {
+	m := newManager(t)
+	cell, err := localcell.New(m, rep.Options{CellID: "cell-1", BBS: silent{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list := m.Reserve(executor.Reservation{GUID: "i-1", Tags: map[string]string{executor.TagDomain: "apps"}}); len(list) > 0 {
+		t.Fatal(list[0].Err)
+	}
+	work := executor.Work{RunInfo: executor.RunInfo{
+		RootFS: "host:", Env: []executor.EnvVar{{Name: "PASSWORD", Value: strings.Repeat("hunter2", 10_000)}},
+		Action:             executor.Action{Run: &executor.RunAction{Path: "x", User: "u", Args: []string{"--token=hunter2"}}},
+		VolumeMountedFiles: []executor.File{{Path: "f", Content: strings.Repeat("x", executor.MaxFilesBytes)}},
+	}}
+	if err := m.Initialize("i-1", work); err != nil {
+		t.Fatal(err)
+	}
+	list, err := cell.Containers(t.Context())
+	if err != nil || len(list) != 1 || list[0].GUID != "i-1" || list[0].State != executor.Initializing || list[0].Tags[executor.TagDomain] != "apps" {
+		t.Fatalf("got %+v, %v", list, err)
+	}
+	answer, err := json.Marshal(list)
+	if err != nil || len(answer) > 1024 || strings.Contains(string(answer), "hunter2") {
+		t.Errorf("the answer has %d bytes, want at most 1024 without secrets: %.2000s, %v", len(answer), answer, err)
+	}
+	if kept, _ := m.Get("i-1"); kept.RunInfo == nil || len(kept.RunInfo.Env) != 1 {
+		t.Errorf("the manager has lost what runs in it: %+v", kept.RunInfo)
 	}
 }
 

@@ -66,7 +66,7 @@ func TestAServedCellShowsItsContainersAndLogsAndEvacuates(t *testing.T) {
 		clock.Advance(time.Second)
 	}
 	list, err := cell.Containers(t.Context())
-	if must(err); len(list) != 1 || list[0].GUID != "web" || list[0].State != executor.Running {
+	if must(err); len(list) != 1 || list[0].GUID != "web" || list[0].State != executor.Running || list[0].RunInfo != nil {
 		t.Fatalf("got containers %+v", list)
 	}
 
