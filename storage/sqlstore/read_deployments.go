@@ -117,7 +117,31 @@ const bareColumns = "process_guid, domain, update_strategy, instances, active_de
 // Deployments implements storage.Reader.
 func (r *reader) Deployments(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error] {
 	oneStatement := f.Bare || f.WithoutDefinitions
+	if !oneStatement && len(f.ProcessGUIDs) == 1 {
+		return list(ctx, r, "listing deployments", true, func() page[*lrp.Deployment] { return r.deploymentPage(f) })
+	}
 	return list(ctx, r, "listing deployments", oneStatement, func() page[*lrp.Deployment] { return r.deploymentPages(f) })
+}
+
+// deploymentPage reads the whole deployment of the only process that f names, in one
+// statement.
+func (r *reader) deploymentPage(f storage.DeploymentFilter) page[*lrp.Deployment] {
+	return func(ctx context.Context, q dialect.Querier) (entries []entry[*lrp.Deployment], last bool, err error) {
+		if isImpossible(f.ProcessGUIDs[0]) {
+			return nil, true, nil
+		}
+		e, err := r.s.queryDeployment(ctx, q, f.ProcessGUIDs[0], false)
+		if err != nil || e.value == nil {
+			return nil, true, err
+		}
+		if e.err != nil {
+			f.Selector = executor.Selector{} // nobody knows its labels
+		}
+		if f.Match(e.value) {
+			entries = append(entries, e)
+		}
+		return entries, true, nil
+	}
 }
 
 func (r *reader) deploymentPages(f storage.DeploymentFilter) page[*lrp.Deployment] {
@@ -290,15 +314,23 @@ func checkWhole(e *entry[*lrp.Deployment]) {
 
 // Deployment implements storage.Reader.
 func (r *reader) Deployment(ctx context.Context, processGUID string) (*lrp.Deployment, error) {
-	return one(ctx, r, "reading a deployment", storage.DeploymentKey(processGUID), r.s.queryDeployment)
+	return one(ctx, r, "reading a deployment", storage.DeploymentKey(processGUID),
+		func(ctx context.Context, q dialect.Querier, guid string) (entry[*lrp.Deployment], error) {
+			return r.s.queryDeployment(ctx, q, guid, true)
+		})
 }
 
 // queryDeployment reads a deployment and its definitions in one statement, and
-// so from one moment. The entry has no value if there is none.
-func (s *Store) queryDeployment(ctx context.Context, q dialect.Querier, guid string) (e entry[*lrp.Deployment], err error) {
+// so from one moment, with its revisions or without. The entry has no value if
+// there is none.
+func (s *Store) queryDeployment(ctx context.Context, q dialect.Querier, guid string, revised bool) (e entry[*lrp.Deployment], err error) {
 	t := s.table
+	history := "NULL"
+	if revised {
+		history = "d.revisions"
+	}
 	query := s.d.Rebind("SELECT d.process_guid, d.domain, d.update_strategy, d.instances, d.active_definition_id, d.healthy_definition_id," +
-		" d.tag_epoch, d.tag_index, d.other_definition_ids, d.rules, d.labels, d.settings, d.revisions, f.definition_id, f.data FROM " + t("deployments") + " d LEFT JOIN " +
+		" d.tag_epoch, d.tag_index, d.other_definition_ids, d.rules, d.labels, d.settings, " + history + ", f.definition_id, f.data FROM " + t("deployments") + " d LEFT JOIN " +
 		t("definitions") + " f ON f.process_guid = d.process_guid WHERE d.process_guid = ?")
 	rows, err := q.QueryContext(ctx, query, guid)
 	if err != nil {

@@ -23,6 +23,14 @@ var corruptCases = []testCase{
 		f.must(err)
 		checkCorruptList(f, f.Store.Tasks(f.ctx, storage.TaskFilter{Selector: blog}), storage.TaskKey("t1"))
 		checkCorruptList(f, f.Store.Deployments(f.ctx, storage.DeploymentFilter{Selector: blog}), storage.DeploymentKey("p1"))
+		checkCorruptList(f, f.Store.Tasks(f.ctx, storage.TaskFilter{Bare: true}), storage.TaskKey("t1"))
+		for _, selector := range []executor.Selector{{}, blog} {
+			var corrupt *storage.CorruptError
+			filter := storage.DeploymentFilter{ProcessGUIDs: []string{"p1"}, Selector: selector}
+			if err := lastError(f.Store.Deployments(f.ctx, filter)); !errors.As(err, &corrupt) || corrupt.Key != storage.DeploymentKey("p1") {
+				f.Errorf("the only one of a list: %v, want a *CorruptError", err)
+			}
+		}
 	}},
 	{sentence: "an event that cannot be decoded comes in its place, and the list goes on", needs: needsCorrupt, check: func(f *fixture) {
 		f.commit(storage.Batch{Events: []storage.Event{created(unclaimed("p", 0)), created(unclaimed("p", 1)), created(unclaimed("p", 2))}})
