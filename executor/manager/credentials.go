@@ -235,9 +235,9 @@ func (e *entry) tellRenewal(err error) {
 	case err != nil:
 		log.Error("the certificate of a container could not be renewed; the container goes on, and the cell tries again", "guid", e.guid,
 			"ends", c.pair.NotAfter, "every", e.manager.options.Identity.CheckInterval(), "error", err)
-		emit(stderr, fmt.Sprintf("The cell could not renew the certificate of this instance, which ends at %v, and tries again: %v", c.pair.NotAfter, err))
+		e.say(stderr, fmt.Sprintf("The cell could not renew the certificate of this instance, which ends at %v, and tries again: %v", c.pair.NotAfter, brief(err)))
 	case recovered:
 		log.Info("the certificate of a container was renewed after all", "guid", e.guid, "ends", c.pair.NotAfter)
-		emit(stderr, fmt.Sprintf("The certificate of this instance was renewed after all. It ends at %v.", c.pair.NotAfter))
+		e.say(stderr, fmt.Sprintf("The certificate of this instance was renewed after all. It ends at %v.", c.pair.NotAfter))
 	}
 }

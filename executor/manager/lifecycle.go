@@ -27,6 +27,7 @@ type entry struct {
 	made     bool // the host may have something of it
 	endpoint executor.Endpoint
 	logs     *logs
+	flushing bool // a job writes what the logs keep in memory
 	// credentials are nil without Options.Identity, and until CREATED.
 	credentials *credentials
 	recipe      *recipe // from CREATED to COMPLETED

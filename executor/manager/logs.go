@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -191,8 +190,19 @@ func (l *logs) prepare() error {
 	return nil
 }
 
-// writers are where a source writes, such as a process; nil discards.
-func (l *logs) writers(health, suppress bool, source string) (stdout, stderr io.Writer) {
+// wait reports whether there is something to flush.
+func (l *logs) wait() bool { return l.stdout.Waits() || l.stderr.Waits() || l.health.Waits() }
+
+// flush writes what was said with the Manager's lock. It is called without it.
+func (l *logs) flush() {
+	for _, log := range []*logfile.Log{l.stdout, l.stderr, l.health} {
+		log.Flush()
+	}
+}
+
+// writers are where a source writes, such as a process; nil discards. With the Manager's
+// lock, only entry.say writes to them.
+func (l *logs) writers(health, suppress bool, source string) (stdout, stderr *logfile.Writer) {
 	switch {
 	case l == nil || suppress || l.silent:
 		return nil, nil

@@ -28,6 +28,7 @@ const (
 	JobUnmount  JobKind = "unmount"
 	JobMeasure  JobKind = "measure" // of all containers
 	JobSweep    JobKind = "sweep"   // of what was set aside
+	JobLog      JobKind = "log"     // writes messages of recipes to the log of a container
 )
 
 // A Job is one call that takes time; Options.Delay receives it.

@@ -14,7 +14,8 @@ import (
 type pool uint8
 
 const (
-	deletePool pool = iota
+	logPool pool = iota
+	deletePool
 	signalPool
 	startPool
 	probePool // of its own, since containers say how long a probe may take
@@ -175,7 +176,7 @@ func queue(line *list.List, place **list.Element, who any, wants bool) int {
 
 func (m *Manager) workers(p pool) int {
 	return [pools]int{
-		deletePool: m.options.DeleteWorkers, createPool: m.options.CreateWorkers,
+		logPool: m.options.ProcessWorkers, deletePool: m.options.DeleteWorkers, createPool: m.options.CreateWorkers,
 		signalPool: m.options.ProcessWorkers, startPool: m.options.ProcessWorkers, probePool: m.options.ProcessWorkers,
 		measurePool: 1, sweepPool: 1, downloadPool: m.options.Downloads, uploadPool: m.options.Uploads,
 	}[p]
@@ -215,7 +216,7 @@ func (m *Manager) free(p pool) bool {
 // only jobs that are up to the host.
 func turn(p pool) time.Duration {
 	switch p {
-	case startPool, signalPool, probePool:
+	case logPool, startPool, signalPool, probePool:
 		return time.Second
 	case createPool, deletePool, downloadPool, uploadPool:
 		return transfer.Turn

@@ -47,7 +47,9 @@ func (s *runStep) spec() executor.ProcessSpec {
 		Env:    environment(e.container, e.endpoint, m.options.TrustedCertificates != "", e.credentials.path(), s.action.Env),
 		Exited: func(exit executor.Exit) { m.post(func() { s.exited(exit) }) },
 	}
-	spec.Stdout, spec.Stderr = s.builder.writers(s.action.SuppressLogOutput)
+	if stdout, stderr := s.builder.writers(s.action.SuppressLogOutput); stdout != nil {
+		spec.Stdout, spec.Stderr = stdout, stderr
+	}
 	return spec
 }
 
@@ -93,7 +95,7 @@ func (s *runStep) end(err error) {
 	if s.cancelled {
 		err = errCancelled
 	}
-	s.done(err)
+	s.done(brief(err))
 }
 
 func (s *runStep) cancel() {

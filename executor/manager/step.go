@@ -1,12 +1,13 @@
 package manager
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/logfile"
 )
 
 // A step carries out one action. It never waits: start begins, and the step
@@ -59,7 +60,7 @@ func (b builder) build(a executor.Action, done func(error)) step {
 		return s
 	case a.EmitProgress != nil:
 		stdout, stderr := b.writers(false)
-		s := &progressStep{action: *a.EmitProgress, stdout: stdout, stderr: stderr, done: done}
+		s := &progressStep{entry: b.recipe.entry, action: *a.EmitProgress, stdout: stdout, stderr: stderr, done: done}
 		s.inner = b.build(a.EmitProgress.Action, s.ended)
 		return s
 	case a.Parallel != nil:
@@ -71,7 +72,7 @@ func (b builder) build(a executor.Action, done func(error)) step {
 	}
 }
 
-func (b builder) writers(suppress bool) (stdout, stderr io.Writer) {
+func (b builder) writers(suppress bool) (stdout, stderr *logfile.Writer) {
 	return b.recipe.entry.logs.writers(b.health, suppress, b.source)
 }
 
@@ -167,7 +168,7 @@ func (s *parallelStep) ended(i int, err error) {
 		s.done(s.first)
 		return
 	}
-	s.done(errors.Join(s.errs...))
+	s.done(brief(errors.Join(s.errs...)))
 }
 
 // cancel reaches those that have started, ended ones included; the others are
@@ -236,31 +237,72 @@ func (s *tryStep) cancel() {
 
 // A progressStep writes messages around its action.
 type progressStep struct {
+	entry          *entry
 	inner          step
 	action         executor.EmitProgressAction
-	stdout, stderr io.Writer
+	stdout, stderr *logfile.Writer
 	done           func(error)
 }
 
 func (s *progressStep) start() {
-	emit(s.stdout, s.action.StartMessage)
+	s.entry.say(s.stdout, s.action.StartMessage)
 	s.inner.start()
 }
 
 func (s *progressStep) ended(err error) {
 	switch {
 	case err == nil:
-		emit(s.stdout, s.action.SuccessMessage)
+		s.entry.say(s.stdout, s.action.SuccessMessage)
 	case s.action.FailureMessagePrefix != "":
-		emit(s.stderr, fmt.Sprintf("%s: %v", s.action.FailureMessagePrefix, err))
+		s.entry.say(s.stderr, fmt.Sprintf("%s: %v", s.action.FailureMessagePrefix, err))
 	}
 	s.done(err)
 }
 
 func (s *progressStep) cancel() { s.inner.cancel() }
 
-func emit(w io.Writer, message string) {
-	if w != nil && message != "" {
-		io.WriteString(w, message+"\n")
+// brief cuts what a step says of its failure to the length of a reason. A tenant decides
+// how long it is, because it may contain a path, and each step around this one handles it
+// with the lock, again and again.
+func brief(err error) error {
+	if err == nil {
+		return nil
 	}
+	text := err.Error()
+	if len(text) <= executor.MaxReasonBytes {
+		return err
+	}
+	return errors.New(executor.CutReason(text))
+}
+
+// emit writes a message, for which it waits for the disk. So it is for jobs; with the lock,
+// use say.
+func emit(w *logfile.Writer, message string) {
+	if w != nil && message != "" {
+		_, _ = w.Write([]byte(message + "\n"))
+	}
+}
+
+// say has a message written soon. It keeps its place among the output of processes, because
+// the next of them to write to the log writes it first.
+func (e *entry) say(w *logfile.Writer, message string) {
+	if w != nil && message != "" {
+		w.WriteLater(message + "\n")
+		e.flush()
+	}
+}
+
+// flush writes what was said, if nobody else has.
+func (e *entry) flush() {
+	if e.flushing || !e.logs.wait() {
+		return
+	}
+	e.flushing = true
+	e.manager.submit(logPool, JobLog, e.guid, func(context.Context) func() {
+		e.logs.flush()
+		return func() {
+			e.flushing = false
+			e.flush() // what was said meanwhile
+		}
+	})
 }

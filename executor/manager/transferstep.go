@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"os"
 
 	"github.com/diegosdk/diego/executor"
+	"github.com/diegosdk/diego/executor/internal/logfile"
 	"github.com/diegosdk/diego/executor/internal/transfer"
 )
 
@@ -28,7 +28,7 @@ func (s *jobStep) start() {
 	s.job = e.manager.submit(s.pool, s.kind, e.guid, func(ctx context.Context) func() {
 		err := ctx.Err()
 		if err == nil { // else it was cancelled before it had a place
-			err = s.work(ctx)
+			err = brief(s.work(ctx))
 		}
 		return func() {
 			s.job = nil
@@ -111,7 +111,7 @@ func (b builder) upload(a executor.UploadAction, done func(error)) step {
 }
 
 // progress writes how far the transfer of an artifact is, unless it has no name.
-func progress(w io.Writer, what, artifact string) {
+func progress(w *logfile.Writer, what, artifact string) {
 	if artifact != "" {
 		emit(w, what+" "+artifact)
 	}

@@ -97,6 +97,12 @@ type Log struct {
 	dropped int64     // bytes, since a line has said so
 	said    time.Time // when the last line has said so
 	marks   []mark    // where the source changes, ascending; at most maxMarks
+
+	laterMu sync.Mutex // never held while the disk is used
+	later   []piece    // of WriteLater, in the order in which they came
+	room    int        // for more of them, in bytes
+	lost    int64      // bytes for which there was none
+	ended   bool       // nobody will write them any more
 }
 
 // A mark says which source wrote the bytes from At on.
@@ -104,6 +110,15 @@ type mark struct {
 	At     int64  `json:"at"`
 	Source string `json:"source"`
 }
+
+// A piece is what a source has left to be written.
+type piece struct {
+	source string
+	text   []byte
+}
+
+// maxLater bounds what WriteLater keeps in memory for one Log.
+const maxLater = 32 << 10
 
 // maxMarks bounds what the sources of one Log take in memory. Of a log in which
 // they change more often, the oldest bytes have no source.
@@ -123,7 +138,7 @@ func New(dir, name string, o Options) *Log {
 	if o.Segments <= 0 {
 		o.Segments = DefaultSegments
 	}
-	return &Log{dir: dir, name: name, options: o, more: make(chan struct{})}
+	return &Log{dir: dir, name: name, options: o, more: make(chan struct{}), room: maxLater}
 }
 
 func (l *Log) segment(start int64) string {
@@ -132,19 +147,80 @@ func (l *Log) segment(start int64) string {
 
 // From returns a writer of bytes that a source writes, such as a process. A name of
 // more than 256 bytes is cut. Errors of the writer are those of Write.
-func (l *Log) From(source string) io.Writer {
+func (l *Log) From(source string) *Writer {
 	if len(source) > maxSource {
 		source = strings.ToValidUTF8(source[:maxSource], "")
 	}
-	return &writer{l, source}
+	return &Writer{l, source}
 }
 
-type writer struct {
+// A Writer writes what one source says. Any number of goroutines may use it.
+type Writer struct {
 	log    *Log
 	source string
 }
 
-func (w *writer) Write(p []byte) (int, error) { return w.log.write(w.source, p) }
+// Write implements io.Writer; see Log.Write.
+func (w *Writer) Write(p []byte) (int, error) { return w.log.write(w.source, p) }
+
+// WriteLater is for a caller that must not wait for the disk. It keeps text in memory until
+// the next Write, Flush or Close of the Log, each of which writes it first. So it keeps its
+// place among what others write. Of all texts that wait, 32 KiB are kept. The rest is dropped,
+// and a line says how much. After Close, WriteLater does nothing.
+func (w *Writer) WriteLater(text string) {
+	l := w.log
+	l.laterMu.Lock()
+	defer l.laterMu.Unlock()
+	if l.ended {
+		return
+	}
+	n := min(len(text), l.room)
+	if l.lost > 0 {
+		n = 0 // what comes after a gap would hide where it is
+	}
+	if n > 0 {
+		l.later = append(l.later, piece{w.source, []byte(text[:n])})
+		l.room -= n
+	}
+	l.lost += int64(len(text) - n)
+}
+
+// Waits reports whether there is something for Flush to write.
+func (l *Log) Waits() bool {
+	l.laterMu.Lock()
+	defer l.laterMu.Unlock()
+	return len(l.later) > 0 || l.lost > 0
+}
+
+// Flush writes what WriteLater has kept. What the disk does not take is lost.
+func (l *Log) Flush() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed && l.writeKept() {
+		l.tell()
+	}
+}
+
+// writeKept writes what WriteLater has kept, if anything.
+func (l *Log) writeKept() bool {
+	l.laterMu.Lock()
+	list, lost := l.later, l.lost
+	l.later, l.lost, l.room = nil, 0, maxLater
+	l.laterMu.Unlock()
+	for _, p := range list {
+		_ = l.keep(p.source, l.admit(p.text)) // as where nobody looks at the error of a Write
+	}
+	if lost > 0 {
+		_ = l.keep(l.sourceAt(l.size), notice(lost, "the disk has not taken what came before", l.within))
+	}
+	return len(list) > 0 || lost > 0
+}
+
+// tell wakes the Readers that follow.
+func (l *Log) tell() {
+	close(l.more)
+	l.more = make(chan struct{})
+}
 
 // Write appends p, which has no source. It takes all of p even where the limit
 // drops it; an error is the disk's. After Close it is fs.ErrClosed.
@@ -159,11 +235,11 @@ func (l *Log) write(source string, p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
+	l.writeKept()
 	if err := l.keep(source, l.admit(p)); err != nil {
 		return 0, err
 	}
-	close(l.more)
-	l.more = make(chan struct{})
+	l.tell()
 	return len(p), nil
 }
 
@@ -227,21 +303,25 @@ func (l *Log) admit(p []byte) []byte {
 		within = p[n-1] != '\n'
 	}
 	if dropped > 0 { // after what was kept
-		return append(slices.Clip(p[:n]), l.notice(within)...)
+		return append(slices.Clip(p[:n]), l.flood(within)...)
 	}
-	return append(l.notice(l.within), p...)
+	return append(l.flood(l.within), p...)
 }
 
-// notice is the line that says how much was dropped since the last one. It
-// begins a line of its own.
-func (l *Log) notice(within bool) []byte {
+// flood is the line that says how much the limit has dropped since the last one.
+func (l *Log) flood(within bool) []byte {
+	n := l.dropped
+	l.dropped = 0
+	return notice(n, fmt.Sprintf("more than %d bytes per second", l.options.Limit.perSecond), within)
+}
+
+// notice is a line that says how much was dropped and why. It begins a line of its own.
+func notice(bytes int64, why string, within bool) []byte {
 	var line []byte
 	if within {
 		line = append(line, '\n')
 	}
-	line = fmt.Appendf(line, "[%d bytes dropped: more than %d bytes per second]\n", l.dropped, l.options.Limit.perSecond)
-	l.dropped = 0
-	return line
+	return fmt.Appendf(line, "[%d bytes dropped: %s]\n", bytes, why)
 }
 
 func (l *Log) append(p []byte) error {
@@ -293,9 +373,13 @@ func (l *Log) Close() error {
 	if l.closed {
 		return nil
 	}
+	l.laterMu.Lock()
+	l.ended = true
+	l.laterMu.Unlock()
+	l.writeKept()
 	var err error
 	if l.dropped > 0 {
-		err = l.keep(l.sourceAt(l.size), l.notice(l.within))
+		err = l.keep(l.sourceAt(l.size), l.flood(l.within))
 	}
 	l.closed = true
 	close(l.more)

@@ -307,6 +307,48 @@ func TestSourcesThatChangeWithEveryByteAreBounded(t *testing.T) {
 	}
 }
 
+func TestWhatIsWrittenLaterKeepsItsPlace(t *testing.T) {
+	l := logfile.New(t.TempDir(), "stdout", logfile.Options{})
+	a, b := l.From("A"), l.From("B")
+	a.WriteLater("one")
+	if l.Size() != 0 || !l.Waits() {
+		t.Error("it does not wait")
+	}
+	if _, err := b.Write([]byte("two")); err != nil {
+		t.Fatal(err)
+	}
+	a.WriteLater("three")
+	l.Flush()
+	if l.Waits() {
+		t.Error("something waits after a flush")
+	}
+	b.WriteLater("four")
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	a.WriteLater("five")
+	l.Flush()
+	if got, want := pieces(t, l, 0), []string{"A:one", "B:two", "A:three", "B:four"}; !slices.Equal(got, want) || l.Waits() {
+		t.Errorf("it holds %q, want %q", got, want)
+	}
+}
+
+func TestWhatIsWrittenLaterIsBounded(t *testing.T) {
+	l := logfile.New(t.TempDir(), "stdout", logfile.Options{})
+	a, long := l.From("A"), strings.Repeat("x", 20<<10)
+	for _, text := range []string{long, long, "y"} {
+		a.WriteLater(text)
+	}
+	l.Flush()
+	a.WriteLater("z")
+	l.Flush()
+	text, err := io.ReadAll(l.Read(t.Context(), 0, false))
+	want := strings.Repeat("x", 32<<10) + fmt.Sprintf("\n[%d bytes dropped: the disk has not taken what came before]\nz", 8<<10+1)
+	if err != nil || string(text) != want {
+		t.Errorf("%d bytes that end with %.100q (%v), want %d", len(text), text[max(0, len(text)-100):], err, len(want))
+	}
+}
+
 // Tenants choose the names of sources.
 func TestLongNamesOfSourcesAreCut(t *testing.T) {
 	to := t.TempDir()
