@@ -17,12 +17,13 @@ import (
 // an interval of a millisecond. So the probes of one container share a pace, of 50 checks
 // per second at most, after the first of each and 100 at once. All containers have the same
 // part of 1,000 checks per second, so one with many checks does not hold up those of the
-// others. What a monitor runs counts as ten checks for each process and transfer. No pause
-// becomes longer than a minute.
+// others. What a monitor runs counts as ten checks for each process and transfer, and as one
+// for each emit_progress and each KiB of its texts. No pause becomes longer than a minute.
 const (
 	probeEvery, probeBurst = time.Second / 50, 100
 	probeEveryOfCell       = time.Second / 1000
 	monitorPart            = 10
+	monitorText            = 1 << 10
 	longestTurn            = time.Minute
 )
 
@@ -71,8 +72,11 @@ func (b builder) probes(info executor.RunInfo) []*probe {
 func monitorWeight(monitor executor.Action) int {
 	weight := 0
 	for a := range monitor.All() {
-		if a.Run != nil || a.Download != nil || a.Upload != nil {
+		switch p := a.EmitProgress; {
+		case a.Run != nil || a.Download != nil || a.Upload != nil:
 			weight += monitorPart
+		case p != nil:
+			weight += 1 + (len(p.StartMessage)+len(p.SuccessMessage)+len(p.FailureMessagePrefix))/monitorText
 		}
 	}
 	return max(1, weight)

@@ -240,6 +240,21 @@ func TestAMonitorOfManyProcessesComesAsSeldomAsMany(t *testing.T) {
 	}
 }
 
+func TestAMonitorThatSaysMuchComesMoreSeldom(t *testing.T) {
+	const seconds = 60
+	for size, most := range map[int]int{0: 2 + 2*seconds, 100 << 10: 3 + seconds*50/110} { // with the action: twice a second; the first two, and the rate
+		starts := 0
+		c := newCell(t, counting(manager.JobStart, &starts))
+		c.launch("c", with(work(do("wait forever")), func(w *manager.Work) {
+			w.Monitor = &executor.Action{EmitProgress: &executor.EmitProgressAction{Action: do("exit 1"), FailureMessagePrefix: strings.Repeat("x", size)}}
+		}))
+		c.advance(seconds * time.Second)
+		if starts < most/2 || starts > most {
+			t.Errorf("with a message of %d bytes, %d processes in %d s, want at most %d", size, starts, seconds, most)
+		}
+	}
+}
+
 // A definition of a few hundred kilobytes has a thousand processes with ten thousand
 // variables each.
 func TestProcessesThatWaitForTheirStartHoldNoEnvironment(t *testing.T) {
