@@ -6,7 +6,7 @@ var DialTLS = dialTLS
 
 // CutLines lets tests cut a stream into lines.
 func CutLines(sink func(LogLine)) (add func(source string, p []byte), end func()) {
-	l := &lines{sink: sink, now: time.Now, open: map[string][]byte{}}
+	l := &lines{sink: sink, now: time.Now}
 	return l.add, l.end
 }
 

@@ -2,14 +2,15 @@ package manager
 
 import (
 	"bytes"
-	"maps"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
 
 // MaxLogLineBytes is the longest text of a LogLine. A longer line comes in
-// several pieces.
+// several pieces. So does one without an end, once 16 other sources of its stream have
+// written such lines after it.
 const MaxLogLineBytes = 7 << 10
 
 // A LogLine is a line that a container has written.
@@ -31,13 +32,28 @@ type LogLine struct {
 type lines struct {
 	sink func(LogLine)
 	now  func() time.Time
-	line LogLine           // what all have in common
-	open map[string][]byte // by source: what has no end yet
+	line LogLine   // what all have in common
+	open []unended // at most maxUnended, the one that has waited longest first
 }
+
+// An unended line is what a source has written after its last end of a line.
+type unended struct {
+	source string
+	text   []byte
+}
+
+// maxUnended bounds how many sources of one stream may have an unended line, which is in
+// memory.
+const maxUnended = 16
 
 // add takes what a source has written.
 func (l *lines) add(source string, p []byte) {
-	text := append(l.open[source], p...)
+	var text []byte
+	if i := slices.IndexFunc(l.open, func(u unended) bool { return u.source == source }); i >= 0 {
+		text = l.open[i].text
+		l.open = slices.Delete(l.open, i, i+1)
+	}
+	text = append(text, p...)
 	for {
 		end := bytes.IndexByte(text, '\n')
 		switch {
@@ -52,22 +68,31 @@ func (l *lines) add(source string, p []byte) {
 			l.send(source, text[:end])
 			text = text[end:]
 		default:
-			if len(text) == 0 {
-				delete(l.open, source)
-			} else {
-				l.open[source] = slices.Clone(text)
+			if len(text) > 0 {
+				l.keep(unended{source, slices.Clone(text)})
 			}
 			return
 		}
 	}
 }
 
-// end sends what has no end.
-func (l *lines) end() {
-	for _, source := range slices.Sorted(maps.Keys(l.open)) {
-		l.send(source, l.open[source])
+// keep keeps a line until it goes on. If there are too many, the one that has waited longest
+// is sent as it is.
+func (l *lines) keep(u unended) {
+	if len(l.open) == maxUnended {
+		l.send(l.open[0].source, l.open[0].text)
+		l.open = slices.Delete(l.open, 0, 1)
 	}
-	clear(l.open)
+	l.open = append(l.open, u)
+}
+
+// end sends what has no end, in the order of the sources.
+func (l *lines) end() {
+	slices.SortFunc(l.open, func(a, b unended) int { return strings.Compare(a.source, b.source) })
+	for _, u := range l.open {
+		l.send(u.source, u.text)
+	}
+	l.open = nil
 }
 
 func (l *lines) send(source string, text []byte) {

@@ -35,6 +35,29 @@ func TestASinkReceivesEveryLineWithItsSource(t *testing.T) {
 	}
 }
 
+// A tenant may name any number of sources.
+func TestFewSourcesHaveALineWithoutAnEndAtATime(t *testing.T) {
+	var got []string
+	add, end := manager.CutLines(func(l manager.LogLine) { got = append(got, l.Source+":"+string(l.Text)) })
+	for i := range 16 {
+		add(fmt.Sprintf("%02d", i), []byte("a"))
+	}
+	add("00", []byte("b")) // now 01 has waited longest
+	if len(got) > 0 {
+		t.Errorf("16 sources: %q was sent", got)
+	}
+	for i := 16; i < 1000; i++ {
+		add(fmt.Sprintf("%02d", i), []byte("a"))
+	}
+	if len(got) != 1000-16 || got[0] != "01:a" || got[14] != "15:a" || got[15] != "00:ab" {
+		t.Errorf("1000 sources: %d were sent, the first %q", len(got), got[:min(len(got), 16)])
+	}
+	end()
+	if len(got) != 1000 {
+		t.Errorf("%d lines, want 1000", len(got))
+	}
+}
+
 func TestLinesAreCutWhereTheyEndOrAreTooLong(t *testing.T) {
 	long := strings.Repeat("x", manager.MaxLogLineBytes)
 	for name, c := range map[string]struct {

@@ -60,7 +60,7 @@ func (m *Manager) newLogs(c executor.Container) *logs {
 	open := func(s Stream, limit *logfile.Limit) *logfile.Log {
 		o := logfile.Options{SegmentBytes: m.options.LogSegmentBytes, Segments: m.options.LogSegments, Limit: limit, Prepare: l.prepare}
 		if m.options.LogSink != nil {
-			cut := &lines{sink: m.options.LogSink, now: m.options.Now, line: LogLine{GUID: c.GUID, Owner: l.owner, Stream: s}, open: map[string][]byte{}}
+			cut := &lines{sink: m.options.LogSink, now: m.options.Now, line: LogLine{GUID: c.GUID, Owner: l.owner, Stream: s}}
 			l.lines, o.Tap = append(l.lines, cut), cut.add
 		}
 		return logfile.New(l.dir, string(s), o)
