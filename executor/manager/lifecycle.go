@@ -115,7 +115,7 @@ func (e *entry) created(endpoint executor.Endpoint, err error) {
 	}
 	e.endpoint = endpoint
 	e.set(next)
-	e.recipe = &recipe{entry: e, probing: rate.Rate{Burst: probeBurst}}
+	e.recipe = &recipe{entry: e, probing: rate.Rate{Burst: probeBurst, Longest: longestTurn}}
 	e.recipe.start()
 }
 

@@ -129,7 +129,7 @@ func (p *probe) run(tell func(*probe)) {
 // probeTurn is how long a probe waits for the turn of its container.
 func (r *recipe) probeTurn(now time.Time, weight int) time.Duration {
 	r.probing.Every = max(probeEvery, time.Duration(len(r.entry.manager.entries))*probeEveryOfCell)
-	return min(r.probing.Turn(now, weight), longestTurn)
+	return r.probing.Turn(now, weight)
 }
 
 // stop ends the probing. If a probe goes on, finish is called at its end.

@@ -13,6 +13,9 @@ import (
 type Rate struct {
 	Every time.Duration // at the rate, one per
 	Burst int
+	// Longest is the longest wait for a turn. What is due later than that is forgiven, so
+	// a rate that becomes faster is not held to what a slower one owes. 0 means no bound.
+	Longest time.Duration
 
 	mu   sync.Mutex
 	next time.Time // when the next one is due, were there no burst
@@ -24,6 +27,9 @@ func (p *Rate) Turn(now time.Time, n int) time.Duration {
 	defer p.mu.Unlock()
 	if rested := now.Add(-time.Duration(p.Burst-1) * p.Every); p.next.Before(rested) {
 		p.next = rested
+	}
+	if latest := now.Add(p.Longest); p.Longest > 0 && p.next.After(latest) {
+		p.next = latest
 	}
 	wait := max(p.next.Sub(now), 0)
 	p.next = p.next.Add(time.Duration(n) * p.Every)

@@ -30,6 +30,29 @@ func TestARateAllowsABurstAndThenAPace(t *testing.T) {
 	}
 }
 
+// A pace that was slow for a while must not be paid for when it is not any more.
+func TestARateOwesNoMoreThanItsLongestWait(t *testing.T) {
+	p := rate.Rate{Every: time.Second, Burst: 1, Longest: time.Minute}
+	now := time.Unix(1_700_000_000, 0)
+	for i := range 10 {
+		want := time.Minute
+		if i == 0 {
+			want = 0
+		}
+		if got := p.Turn(now, 500); got != want {
+			t.Errorf("turn %d waits %v, want %v", i, got, want)
+		}
+		now = now.Add(want)
+	}
+	p.Every = time.Millisecond
+	for i, want := range []time.Duration{time.Minute, 500 * time.Millisecond} {
+		if got := p.Turn(now, 500); got != want {
+			t.Errorf("turn %d of the faster pace waits %v, want %v", i, got, want)
+		}
+		now = now.Add(want)
+	}
+}
+
 func TestWhoWaitsForATurnStopsWithTheContext(t *testing.T) {
 	p := rate.Rate{Every: time.Hour, Burst: 1}
 	if err := p.Wait(t.Context(), 1); err != nil {
