@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -196,35 +195,31 @@ func (n *normalizer) zip(f *os.File) error {
 	if err != nil {
 		return err
 	}
-	weight, err := n.weighDirectory(f, info.Size())
+	directory, err := openDirectory(contextReaderAt{n.ctx, f}, info.Size())
 	if err != nil {
 		return err
 	}
-	if weight > smallZip {
-		select {
-		case largeZips <- struct{}{}:
-			defer func() { <-largeZips }()
-		case <-n.ctx.Done():
-			return n.ctx.Err()
-		}
-	}
-	in, err := zip.NewReader(contextReaderAt{n.ctx, f}, info.Size())
-	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
-		return err
-	}
 	packed := uint64(info.Size())
-	for _, e := range in.File {
-		// Entries that share their content would be unpacked once for each of them, and
-		// what unpacks to hardly anything is not counted by the limits.
-		if e.CompressedSize64 > packed {
-			return unsafe("the entries of the zip overlap, or have more bytes than the zip, at %.64q", e.Name)
+	for {
+		part, err := directory.next()
+		if err == io.EOF {
+			return nil
 		}
-		packed -= e.CompressedSize64
-		if err := n.zipEntry(e); err != nil {
+		if err != nil {
 			return err
 		}
+		for _, e := range part {
+			// Entries that share their content would be unpacked once for each of them, and
+			// what unpacks to hardly anything is not counted by the limits.
+			if e.CompressedSize64 > packed {
+				return unsafe("the entries of the zip overlap, or have more bytes than the zip, at %.64q", e.Name)
+			}
+			packed -= e.CompressedSize64
+			if err := n.zipEntry(e); err != nil {
+				return err
+			}
+		}
 	}
-	return nil
 }
 
 // A contextReaderAt ends with its context.
@@ -238,98 +233,6 @@ func (c contextReaderAt) ReadAt(p []byte, at int64) (int, error) {
 		return 0, err
 	}
 	return c.r.ReadAt(p, at)
-}
-
-// maxDirectory bounds what the directory of a zip says of its entries besides
-// their number: names, extra fields and comments.
-const maxDirectory = 64 << 20
-
-// The directory of a zip is in memory until the last of its files has been written,
-// which tenants can make slow. So few large ones are, in the whole process; the others
-// wait.
-const smallZip = 8 << 20
-
-var largeZips = make(chan struct{}, 2)
-
-// weighDirectory refuses a zip whose directory would take too much memory, and returns
-// about how much it takes. Package zip reads it as a whole, and believes neither its
-// length nor the number of entries that it is said to have; so this counts everything in
-// the file that looks like an entry.
-func (n *normalizer) weighDirectory(f io.ReaderAt, size int64) (weight int64, err error) {
-	const headerSize, overlap = 46, 3
-	const entrySize = 400 // in memory, without its texts
-	signature := []byte("PK\x01\x02")
-	buffer := make([]byte, 256<<10)
-	entries, texts := 0, int64(0)
-	for at := int64(0); at < size; at += int64(len(buffer) - overlap) {
-		if err := n.ctx.Err(); err != nil {
-			return 0, err
-		}
-		read, err := f.ReadAt(buffer, at)
-		if err != nil && err != io.EOF {
-			return 0, err
-		}
-		for rest, base := buffer[:read], at; ; {
-			i := bytes.Index(rest, signature)
-			if i < 0 {
-				break
-			}
-			base += int64(i)
-			rest = rest[i+len(signature):]
-			var header [headerSize]byte
-			if _, err := f.ReadAt(header[:], base); err == nil {
-				for _, field := range []int{28, 30, 32} { // lengths of name, extra field and comment
-					texts += int64(binary.LittleEndian.Uint16(header[field:]))
-				}
-			}
-			base += int64(len(signature))
-			if entries++; entries > n.limits.MaxContentEntries {
-				return 0, tooMany(n.limits.MaxContentEntries)
-			}
-			if texts > maxDirectory {
-				return 0, tooLarge("its directory of a zip has more than %d bytes, which is fixed", maxDirectory)
-			}
-		}
-	}
-	if err := n.weighRecords(f, size); err != nil {
-		return 0, err
-	}
-	return texts + int64(entries)*entrySize, nil
-}
-
-// weighRecords refuses a zip that says that it has more entries than there may be.
-// Package zip makes room for as many as would fit into the file, before it reads the
-// first: a GB for a file of 4 GiB. Only the end of a zip64 can name so many.
-func (n *normalizer) weighRecords(f io.ReaderAt, size int64) error {
-	const (
-		tail          = 65<<10 + 20 // where package zip looks for the end, and the locator before it
-		offsetAt      = 8           // in the locator
-		recordsAt     = 32          // in the end of a zip64
-		endSize       = recordsAt + 8
-		locator, last = "PK\x06\x07", "PK\x06\x06"
-	)
-	buffer := make([]byte, min(tail, size))
-	if _, err := f.ReadAt(buffer, size-int64(len(buffer))); err != nil && err != io.EOF {
-		return err
-	}
-	for rest := buffer; ; {
-		i := bytes.Index(rest, []byte(locator))
-		if i < 0 || len(rest) < i+offsetAt+8 {
-			return nil
-		}
-		at := binary.LittleEndian.Uint64(rest[i+offsetAt:])
-		rest = rest[i+len(locator):]
-		if at >= uint64(size) {
-			continue
-		}
-		var end [endSize]byte
-		if _, err := f.ReadAt(end[:], int64(at)); err != nil || string(end[:len(last)]) != last {
-			continue // package zip does not take it either
-		}
-		if binary.LittleEndian.Uint64(end[recordsAt:]) > uint64(n.limits.MaxContentEntries) {
-			return tooMany(n.limits.MaxContentEntries)
-		}
-	}
 }
 
 func (n *normalizer) zipEntry(e *zip.File) error {

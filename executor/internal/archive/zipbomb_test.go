@@ -63,8 +63,8 @@ func TestAZipThatClaimsEntriesTakesNoMemoryForThem(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	err = archive.Normalize(context.Background(), io.Discard, file, archive.Detect, archive.Limits{}, nil)
 	runtime.ReadMemStats(&after)
-	if !errors.Is(err, archive.ErrTooLarge) {
-		t.Errorf("a zip that claims %d entries: %v, want ErrTooLarge", 10<<16+entries, err)
+	if err != nil { // the number that does not fit into 16 bits is often wrong
+		t.Errorf("a zip that claims %d entries: %v", 10<<16+entries, err)
 	}
 	if took := after.TotalAlloc - before.TotalAlloc; took > 4<<20 {
 		t.Errorf("it took %d bytes of memory", took)
