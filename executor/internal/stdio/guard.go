@@ -3,8 +3,6 @@
 package stdio
 
 import (
-	"errors"
-	"os"
 	"runtime"
 	"sync"
 	"syscall"
@@ -37,7 +35,7 @@ func (g *Guard) call(f func()) {
 	g.watch(f)
 }
 
-// watch makes a call at once, for a close: that waits for others of the same file.
+// watch makes a call at once.
 func (g *Guard) watch(f func()) {
 	if g == nil {
 		f()
@@ -69,27 +67,6 @@ func (g *Guard) once(action func(int, []byte) (int, error), fd uintptr, p []byte
 		}
 	})
 	return max(n, 0), err
-}
-
-// transfer reads or writes once, when f is ready for it. The error of a file that is
-// closed is os.ErrClosed, and after a deadline os.ErrDeadlineExceeded.
-func (g *Guard) transfer(f *os.File, whenReady func(syscall.RawConn, func(uintptr) bool) error, action func(int, []byte) (int, error), p []byte) (n int, err error) {
-	raw, err := f.SyscallConn()
-	if err != nil {
-		return 0, os.ErrClosed
-	}
-	var failed error
-	err = whenReady(raw, func(fd uintptr) bool {
-		n, failed = g.once(action, fd, p)
-		return failed != syscall.EAGAIN
-	})
-	switch {
-	case err == nil:
-		return n, failed
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return 0, os.ErrDeadlineExceeded
-	}
-	return 0, os.ErrClosed
 }
 
 // Stuck reports whether a call has been waiting for a lock for longer than patience. A

@@ -113,8 +113,16 @@ type Target interface {
 // It closes the ends if that fails.
 func (s *Sessions) Start(e *Ends, spec executor.ProcessSpec, run func(executor.ProcessSpec, *os.File) (Target, error)) (executor.Session, error) {
 	session := &Session{ends: e, among: s}
-	session.stdout.f, session.stderr.f = e.own[1], e.own[2]
-	session.stdout.guard, session.stderr.guard = s.Guard, s.Guard
+	for i, f := range e.own {
+		switch {
+		case f == nil:
+		case i > 0 && f == e.own[i-1]: // a terminal
+			session.own[i] = session.own[i-1]
+		default:
+			session.own[i] = &file{f: f, guard: s.Guard}
+		}
+	}
+	session.stdout.own, session.stderr.own = session.own[1], session.own[2]
 	started := make(chan struct{}) // Exited may be called before run returns
 	exited := spec.Exited
 	spec.Stdout, spec.Stderr = e.Child[1], e.Child[2]
@@ -144,6 +152,7 @@ func (s *Sessions) Start(e *Ends, spec executor.ProcessSpec, run func(executor.P
 // A Session implements [executor.Session].
 type Session struct {
 	ends           *Ends
+	own            [3]*file // as in Ends
 	among          *Sessions
 	target         Target
 	stdout, stderr output
@@ -159,7 +168,7 @@ func (s *Session) exited() {
 }
 
 // Stdin implements [executor.Session].
-func (s *Session) Stdin() io.WriteCloser { return input{s.ends, s.among.Guard} }
+func (s *Session) Stdin() io.WriteCloser { return input{s} }
 
 // Stdout implements [executor.Session].
 func (s *Session) Stdout() io.Reader { return &s.stdout }
@@ -187,29 +196,112 @@ func (s *Session) Close() error {
 
 func (s *Session) free() {
 	s.once.Do(func() {
-		for _, f := range s.ends.own {
+		for _, f := range s.own {
 			if f != nil {
-				_ = f.SetDeadline(time.Now()) // or who uses it would close it, unwatched
+				_ = f.close()
 			}
 		}
-		s.among.Guard.watch(s.ends.Close)
 		s.among.mu.Lock()
 		defer s.among.mu.Unlock()
 		delete(s.among.open, s)
 	})
 }
 
-// An input writes to a process.
-type input struct {
-	ends  *Ends
+// A file is the session's end of a pipe or terminal.
+type file struct {
+	f     *os.File
 	guard *Guard
+
+	deadlines sync.Mutex
+	closed    bool // guarded by deadlines
+	// using is held by those who read or write. The last of them would close an *os.File
+	// in place of close, and nobody would watch that.
+	using sync.RWMutex
 }
+
+// limit says how long reads may wait, and reports whether the file is open.
+func (f *file) limit(until time.Time) (open bool) {
+	f.deadlines.Lock()
+	defer f.deadlines.Unlock()
+	if !f.closed {
+		_ = f.f.SetReadDeadline(until)
+	}
+	return !f.closed
+}
+
+func (f *file) open() bool {
+	f.deadlines.Lock()
+	defer f.deadlines.Unlock()
+	return !f.closed
+}
+
+func (f *file) close() error {
+	f.deadlines.Lock()
+	again := f.closed
+	f.closed = true
+	_ = f.f.SetDeadline(time.Unix(1, 0)) // so that those who use it come back
+	f.deadlines.Unlock()
+	if again {
+		return os.ErrClosed
+	}
+	f.using.Lock()
+	defer f.using.Unlock()
+	var err error
+	f.guard.watch(func() { err = f.f.Close() })
+	return err
+}
+
+// read reads once, when there is something.
+func (f *file) read(p []byte) (int, error) {
+	return f.transfer(syscall.RawConn.Read, syscall.Read, p)
+}
+
+// transfer reads or writes once, when that is possible. After close the error is
+// os.ErrClosed, and after a deadline os.ErrDeadlineExceeded.
+func (f *file) transfer(whenReady func(syscall.RawConn, func(uintptr) bool) error, action func(int, []byte) (int, error), p []byte) (n int, err error) {
+	if !f.open() { // or it would wait for the end of the close
+		return 0, os.ErrClosed
+	}
+	f.using.RLock()
+	defer f.using.RUnlock()
+	raw, err := f.f.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var failed error
+	err = whenReady(raw, func(fd uintptr) bool {
+		n, failed = f.guard.once(action, fd, p)
+		return failed != syscall.EAGAIN
+	})
+	switch {
+	case !f.open():
+		return 0, os.ErrClosed
+	case err == nil:
+		return n, failed
+	}
+	return 0, err
+}
+
+// there reads what is there now, or nothing.
+func (f *file) there(p []byte) (n int) {
+	f.using.RLock()
+	defer f.using.RUnlock()
+	raw, err := f.f.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = raw.Control(func(fd uintptr) { n, _ = f.guard.once(syscall.Read, fd, p) })
+	return n
+}
+
+// An input writes to a process.
+type input struct{ session *Session }
 
 // Write implements [io.Writer].
 func (i input) Write(p []byte) (int, error) {
 	for written := 0; ; {
-		n, err := i.guard.transfer(i.ends.own[0], syscall.RawConn.Write, syscall.Write, p[written:])
-		if written += max(n, 0); err != nil || written == len(p) {
+		n, err := i.session.own[0].transfer(syscall.RawConn.Write, syscall.Write, p[written:])
+		if written += n; err != nil || written == len(p) {
 			return written, err
 		}
 	}
@@ -217,18 +309,15 @@ func (i input) Write(p []byte) (int, error) {
 
 // Close implements [io.Closer].
 func (i input) Close() error {
-	if i.ends.Terminal {
+	if i.session.ends.Terminal {
 		return nil
 	}
-	var err error
-	i.guard.watch(func() { err = i.ends.own[0].Close() })
-	return err
+	return i.session.own[0].close()
 }
 
-// An output reads what a process writes. It has none if f is nil.
+// An output reads what a process writes. It has none if own is nil.
 type output struct {
-	f     *os.File
-	guard *Guard
+	own   *file
 	ended atomic.Bool
 	taken int       // since the end
 	until time.Time // how long to wait for more; zero before the end
@@ -236,14 +325,14 @@ type output struct {
 
 func (o *output) end() {
 	o.ended.Store(true)
-	if o.f != nil {
-		_ = o.f.SetReadDeadline(time.Now().Add(drainWait))
+	if o.own != nil {
+		o.own.limit(time.Now().Add(drainWait))
 	}
 }
 
 // Read implements [io.Reader].
 func (o *output) Read(p []byte) (int, error) {
-	if o.f == nil {
+	if o.own == nil {
 		return 0, io.EOF
 	}
 	for {
@@ -255,13 +344,15 @@ func (o *output) Read(p []byte) (int, error) {
 			if o.until.IsZero() {
 				o.until = time.Now().Add(drainWait)
 			}
-			_ = o.f.SetReadDeadline(o.until)
-			if n := o.there(p); n > 0 { // even after the deadline, for a reader that is late
+			if !o.own.limit(o.until) {
+				return 0, io.EOF
+			}
+			if n := o.own.there(p); n > 0 { // even after the deadline, for a reader that is late
 				o.taken += max(n, page)
 				return n, nil
 			}
 		}
-		n, err := o.guard.transfer(o.f, syscall.RawConn.Read, syscall.Read, p)
+		n, err := o.own.read(p)
 		if n == 0 && err == nil && len(p) > 0 {
 			err = io.EOF
 		}
@@ -276,14 +367,4 @@ func (o *output) Read(p []byte) (int, error) {
 		}
 		return n, err
 	}
-}
-
-// there reads what is there now, or nothing.
-func (o *output) there(p []byte) (n int) {
-	raw, err := o.f.SyscallConn()
-	if err != nil {
-		return 0
-	}
-	_ = raw.Control(func(fd uintptr) { n, _ = o.guard.once(syscall.Read, fd, p) })
-	return n
 }

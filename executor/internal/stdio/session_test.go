@@ -3,6 +3,7 @@
 package stdio
 
 import (
+	"errors"
 	"io"
 	"os"
 	"runtime"
@@ -19,7 +20,7 @@ func TestOutputThatIsReadLateComesWhole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := &output{f: in}
+		o := &output{own: &file{f: in}}
 		read := make(chan string)
 		go func() {
 			text, _ := io.ReadAll(o)
@@ -59,11 +60,53 @@ func TestNobodyKeepsASessionOpenAfterItsProgramHasEnded(t *testing.T) {
 		}
 	}()
 	defer close(over)
-	o := &output{f: in}
+	o := &output{own: &file{f: in}}
 	o.end()
 	began := time.Now()
 	text, err := io.ReadAll(o)
 	if took := time.Since(began); err != nil || took > 20*drainWait {
 		t.Errorf("the output ends after %v and %d bytes, %v", took, len(text), err)
+	}
+}
+
+// A process of the container may hold up the calls on one pipe of a session. Its close
+// waits for those, and others who read comes back at once.
+func TestAFileIsClosedByWhoClosesItWhenNobodyUsesItAnyMore(t *testing.T) {
+	in, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	var g Guard
+	f := &file{f: in, guard: &g}
+	read := make(chan error)
+	go func() {
+		_, err := (&output{own: f}).Read(make([]byte, 1))
+		read <- err
+	}()
+	held, free := make(chan struct{}), make(chan struct{})
+	go g.call(func() {
+		close(held)
+		<-free
+	})
+	<-held
+	go func() { _, _ = out.Write([]byte("x")) }() // the reader has a call to make
+	closed := make(chan error)
+	go func() { closed <- f.close() }()
+	for f.open() {
+		runtime.Gosched()
+	}
+	if n, err := (&output{own: f}).Read(make([]byte, 1)); n != 0 || err != io.EOF {
+		t.Errorf("after the close it reads %d bytes, %v", n, err)
+	}
+	close(free)
+	if err := <-read; err != nil && err != io.EOF {
+		t.Errorf("who has been reading gets %v", err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	if err := f.close(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("to close it again: %v", err)
 	}
 }
