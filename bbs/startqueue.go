@@ -12,10 +12,10 @@ const (
 	// handOver is how long starts are collected into one batch of placement. A
 	// large batch spreads work better, so all that is read meanwhile goes into it.
 	handOver = 200 * time.Millisecond
-	// quickRead is how long a read may take for the next one of the domain to be of
-	// twice as many processes, at most maxRead. A deployment may have tens of MiB.
+	// After a read that took less than quickRead, the domain's next read is of twice as
+	// many processes, at most maxRead. A deployment may have tens of MiB.
 	quickRead = 20 * time.Millisecond
-	maxRead   = 8
+	maxRead   = 4
 )
 
 // A startQueue holds instances that are to be placed once the definitions of
@@ -28,6 +28,7 @@ type startQueue struct {
 	domains []*domainStarts
 	queued  map[lrp.Key]bool
 	turn    int
+	left    map[string]*domainStarts // those that have nothing now, until the queue is empty
 }
 
 // A domainStarts is what one domain has in the queue. It is never empty.
@@ -89,12 +90,15 @@ func (q *startQueue) add(effects []lrp.Effect, now time.Time) {
 	}
 }
 
-// join adds a domain. It comes after those that have had as little, so that one
-// that comes again and again keeps nobody waiting.
+// join adds a domain. It begins with the smallest time that any domain has had, behind
+// those, or with what it has had itself. So one that comes again and again keeps nobody
+// waiting.
 func (q *startQueue) join(name string) *domainStarts {
 	d := &domainStarts{name: name, position: map[string]int{}, turn: q.turn, read: 1}
-	if first := q.first(); first != nil {
-		d.spent = first.spent
+	if first := q.first(); first == nil {
+		clear(q.left)
+	} else if d.spent = first.spent; q.left[name] != nil {
+		d.spent = max(d.spent, q.left[name].spent)
 	}
 	q.turn++
 	q.domains = append(q.domains, d)
@@ -128,6 +132,10 @@ func (q *startQueue) take() (list []processStarts, done func(took time.Duration)
 	q.turn++
 	if len(d.processes) == 0 {
 		q.domains = slices.DeleteFunc(q.domains, func(other *domainStarts) bool { return other == d })
+		if q.left == nil {
+			q.left = map[string]*domainStarts{}
+		}
+		q.left[d.name] = d
 	}
 	return list, func(took time.Duration) {
 		d.spent += max(took, 0)

@@ -214,3 +214,29 @@ func TestADomainThatComesAgainAndAgainLeavesTurnsToOthers(t *testing.T) {
 		t.Errorf("the turns are %v, want %v and so on", turns, want)
 	}
 }
+
+// A domain that has had much and comes back when it is empty has not had less than others.
+func TestADomainThatComesBackKeepsWhatItHasHad(t *testing.T) {
+	start := func(domain, process string) []lrp.Effect {
+		return []lrp.Effect{{Kind: lrp.RequestStart, Key: lrp.Key{ProcessGUID: process, Domain: domain}}}
+	}
+	var q startQueue
+	now := time.Unix(1_700_000_000, 0)
+	for i := range 100 {
+		q.add(start("patient", fmt.Sprint("p-", i)), now)
+	}
+	var had [2]time.Duration
+	for i := range 20 {
+		q.add(start("large", fmt.Sprint("l-", i)), now)
+		list, done := q.take()
+		took, who := 10*time.Millisecond, 0
+		if strings.HasPrefix(list[0].guid, "l-") {
+			took, who = time.Second, 1
+		}
+		had[who] += took
+		done(took)
+	}
+	if had[1] > time.Second {
+		t.Errorf("the domain with large processes has had %v of the reads, and the other one %v", had[1], had[0])
+	}
+}

@@ -278,6 +278,10 @@ type Exit struct {
 	// memory meanwhile. If Signal is 9, the kernel killed the process itself
 	// for that; otherwise it killed another one, such as a child.
 	OutOfMemory bool
+	// Cause is not empty if the backend ended the container's processes for another
+	// reason than memory. It says what the container did, as in "kept the daemon from
+	// its output".
+	Cause string
 }
 
 // Success reports whether the process ended by itself with status 0.
@@ -289,6 +293,8 @@ func (e Exit) String() string {
 		text = fmt.Sprintf("killed by signal %d", e.Signal)
 	}
 	switch {
+	case e.Cause != "":
+		return "killed: the container " + e.Cause
 	case e.OutOfMemory && e.Signal == signalKill:
 		return "killed: the container ran out of memory"
 	case e.OutOfMemory:

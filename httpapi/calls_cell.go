@@ -27,9 +27,10 @@ type (
 		InstanceGUID string `json:"instance_guid"`
 	}
 	execAnswer struct {
-		Status      int  `json:"status"`
-		Signal      int  `json:"signal,omitempty"`
-		OutOfMemory bool `json:"out_of_memory,omitempty"`
+		Status      int    `json:"status"`
+		Signal      int    `json:"signal,omitempty"`
+		OutOfMemory bool   `json:"out_of_memory,omitempty"`
+		Cause       string `json:"cause,omitempty"`
 	}
 	cordonArgs struct {
 		Cordoned bool `json:"cordoned"`

@@ -110,8 +110,8 @@ type TaskFilter struct {
 	// Selector wants tasks with certain labels, such as "team=blog,!tier". A task
 	// that cannot be decoded is listed with any Selector.
 	Selector executor.Selector `json:"selector,omitzero"`
-	// Bare leaves out what is large: see [BareTask]. A BBS of an earlier release
-	// ignores it and sends whole tasks.
+	// Bare leaves out the definition and the result, which may be large: see
+	// [BareTask]. A BBS of an earlier release ignores it and sends whole tasks.
 	Bare bool `json:"bare,omitempty"`
 }
 

@@ -78,7 +78,7 @@ type container struct {
 	lastUser  *foundUser
 	beginning int            // calls of Start in progress
 	victims   int64          // processes of ours that were killed for lack of memory
-	greedy    time.Time      // when endForMemory has ended its processes; zero if never
+	greedy    time.Time      // when endFor has ended its processes; zero if never
 	draining  sync.WaitGroup // of the ends that are being reported
 
 	strange map[uint64]bool // sockets of other networks, and such that are not bound, at the last call of uncounted

@@ -305,10 +305,13 @@ func (c *container) endedWithin(d time.Duration) bool {
 	return time.Since(c.greedy) < d
 }
 
-// endForMemory ends all processes, whose ends then say that they were out of memory,
-// and reports whether it could. It does not wait for them. It does nothing where it did
+// endForMemory is endFor for lack of memory.
+func (c *container) endForMemory(pause time.Duration) bool { return c.endFor("", pause) }
+
+// endFor ends all processes, whose ends then say the cause, or that they were out of memory
+// if it is empty, and reports whether it could. It does not wait for them. It does nothing where it did
 // the same less than pause ago.
-func (c *container) endForMemory(pause time.Duration) bool {
+func (c *container) endFor(cause string, pause time.Duration) bool {
 	if !c.life.TryRLock() {
 		return false // it is being deleted
 	}
@@ -320,7 +323,7 @@ func (c *container) endForMemory(pause time.Duration) bool {
 	}
 	c.greedy = time.Now()
 	for _, p := range c.running {
-		p.greedy = true
+		p.greedy, p.cause = true, cause
 	}
 	go func() {
 		defer c.life.RUnlock()

@@ -20,7 +20,7 @@ func (b *Backend) watchPipes(done <-chan struct{}) {
 		}
 		for _, c := range b.made() {
 			if c.pipes.Stuck(pipePatience) {
-				c.endForMemory(0)
+				c.endFor("kept the daemon from its output, or from its input", 0)
 				// The first process may wait for the same lock, and then kills nobody.
 				c.cgroup.KillOthers(c.initPID)
 			}

@@ -34,10 +34,10 @@ const (
 	lookTime = 200 * time.Millisecond
 )
 
-// holdsForMemory is a thread's stack in the kernel if a call on a socket waits for the
-// memory of its process, or for another thread that does so and has locked the socket. A
-// call that waits for the lock itself has neither.
-var holdsForMemory = regexp.MustCompile(`(?s)(page_fault|lock_sock).*(sock_ioctl|sock_do_ioctl|sockopt)`)
+// holdsForMemory is a thread's stack in the kernel if a call that takes the lock waits for
+// the memory of its process, or for another thread that does so and has locked the socket.
+// A call that waits for the lock itself has neither.
+var holdsForMemory = regexp.MustCompile(`(?s)(page_fault|lock_sock).*(dev_ioctl|dev_ifconf|gifconf|dev_ethtool|inet_ioctl|sockopt)`)
 
 // watchNetworkLock ends containers that hold the lock until done is closed.
 func (b *Backend) watchNetworkLock(done <-chan struct{}) {
@@ -96,7 +96,7 @@ func (b *Backend) endLockHolders(stackOf func(thread int) []byte) {
 		for _, thread := range c.cgroup.Threads() {
 			if holdsForMemory.Match(stackOf(thread)) {
 				if c.holds.often(time.Now()) {
-					c.endForMemory(dyingTime)
+					c.endFor("held the kernel's lock of all networks, by calls that wait for memory", dyingTime)
 				}
 				break
 			}

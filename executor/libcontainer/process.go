@@ -42,7 +42,8 @@ type process struct {
 	failure error          // of the start
 	pid     int            // 0 until it is known
 	killed  bool           // somebody has asked for SIGKILL
-	greedy  bool           // endForMemory has ended it
+	greedy  bool           // endFor has ended it
+	cause   string         // of that
 	victims int64          // container.victims before the start
 	started bool           // it has become its program
 	end     *executor.Exit // how it ended
@@ -375,6 +376,11 @@ func (c *container) lose() {
 // of memory and does not say which: a process that was killed, not by us, is
 // taken for one of them, and one that failed otherwise may have lost a child.
 func (c *container) settle(p *process, e executor.Exit) {
+	if p.greedy && p.cause != "" && !e.Success() {
+		e.Cause = p.cause
+		p.end = &e
+		return
+	}
 	e.OutOfMemory = !e.Success() && (p.greedy || !p.killed && c.cgroup.OOMKills()-p.oomBefore > c.victims-p.victims)
 	p.end = &e
 }

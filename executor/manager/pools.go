@@ -37,7 +37,7 @@ type places struct {
 	domains map[string]*domain
 	sharers map[string]*sharer
 	line    list.List // of *domain: those with jobs that wait and may have a place, the next one first
-	ready   int       // sharers in the lines of all domains, also of those that have their part
+	ready   int       // sharers in the lines of all domains, including domains that have all the places they may take
 	taken   []*job    // the jobs with a place, the first one longest
 	late    int       // how many go on without
 }

@@ -34,7 +34,7 @@ func TestMessagesThatWaitAreBounded(t *testing.T) {
 	c := newCell(t, func(o *manager.Options) { o.Dir = t.TempDir() })
 	c.launch("c", work(executor.Action{EmitProgress: &executor.EmitProgressAction{Action: do("print out", "wait forever"), StartMessage: long}}))
 	c.advance(time.Second)
-	want := fmt.Sprintf("%s\n[%d bytes dropped: the disk has not taken what came before]\nout\n", long[:room], 2*room+1)
+	want := fmt.Sprintf("%s\n[%d bytes dropped: more than 32 KiB of messages waited to be written]\nout\n", long[:room], 2*room+1)
 	if got := all(t, c.Manager, "c", manager.Stdout); got != want {
 		t.Errorf("stdout has %d bytes and ends with %.200q, want %d bytes", len(got), got[max(0, len(got)-200):], len(want))
 	}

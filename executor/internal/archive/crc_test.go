@@ -39,6 +39,7 @@ func TestAZipThatIsNotWhatItSaysIsRefused(t *testing.T) {
 			for name, edit := range map[string]func([]byte){
 				"another checksum": func(b []byte) { b[directory+16] ^= 1 },
 				"a smaller size":   func(b []byte) { b[directory+24]-- },
+				"an offset beyond": func(b []byte) { b[directory+44] = 1 },
 			} {
 				bad := bytes.Clone(good)
 				edit(bad)

@@ -57,6 +57,9 @@ func Normalize(ctx context.Context, w io.Writer, f *os.File, format Format, l Li
 	default:
 		err = fmt.Errorf("unknown archive format %q", format)
 	}
+	if err == io.EOF { // which readers of the result would take for its end
+		err = io.ErrUnexpectedEOF
+	}
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 )
 
 // Options configure a Log.
@@ -175,6 +176,9 @@ func (w *Writer) WriteLater(text string) {
 		return
 	}
 	n := min(len(text), l.room)
+	for n > 0 && n < len(text) && !utf8.RuneStart(text[n]) {
+		n--
+	}
 	if l.lost > 0 {
 		n = 0 // what comes after a gap would hide where it is
 	}
@@ -211,7 +215,7 @@ func (l *Log) writeKept() bool {
 		_ = l.keep(p.source, l.admit(p.text)) // as where nobody looks at the error of a Write
 	}
 	if lost > 0 {
-		_ = l.keep(l.sourceAt(l.size), notice(lost, "the disk has not taken what came before", l.within))
+		_ = l.keep(l.sourceAt(l.size), notice(lost, "more than 32 KiB of messages waited to be written", l.within))
 	}
 	return len(list) > 0 || lost > 0
 }

@@ -343,7 +343,7 @@ func TestWhatIsWrittenLaterIsBounded(t *testing.T) {
 	a.WriteLater("z")
 	l.Flush()
 	text, err := io.ReadAll(l.Read(t.Context(), 0, false))
-	want := strings.Repeat("x", 32<<10) + fmt.Sprintf("\n[%d bytes dropped: the disk has not taken what came before]\nz", 8<<10+1)
+	want := strings.Repeat("x", 32<<10) + fmt.Sprintf("\n[%d bytes dropped: more than 32 KiB of messages waited to be written]\nz", 8<<10+1)
 	if err != nil || string(text) != want {
 		t.Errorf("%d bytes that end with %.100q (%v), want %d", len(text), text[max(0, len(text)-100):], err, len(want))
 	}

@@ -95,8 +95,8 @@ func (c *cache) unlockAndRemove() <-chan struct{} {
 	return removed
 }
 
-// A slot is one key. Of each domain, one at a time fetches it, and the others wait: for
-// nobody of another domain, since one who fetches may have to wait for others of his own.
+// A slot is one key. Each domain has one fetch at a time. Nobody waits for another domain's
+// fetch, which may itself wait for a place.
 type slot struct {
 	turns  map[string]*turn // by domain
 	latest *version         // nil if there is none
@@ -150,15 +150,25 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, p
 	c := &f.cache
 	var s *slot
 	var known *held // what the cache has, if it is right
-	once := func(confirmable *version) (*version, error) {
+	once := func() (*version, error) {
 		leave, err := f.downloads.enter(ctx, r.Domain, f.options.Turn)
 		if err != nil {
 			return nil, err
 		}
 		defer leave()
-		if r.Value != "" && s != nil {
+		var confirmable *version
+		if s != nil { // somebody of another domain may have fetched it meanwhile
+			if known != nil {
+				known.Release()
+			}
+			// Held while the server is asked, so that nobody evicts what it confirms.
 			if known = c.lease(s); known != nil {
-				return nil, nil // somebody of another domain has fetched it meanwhile
+				if r.Value != "" {
+					return nil, nil
+				}
+				if etag, modified := known.v.validators(r.URL); etag != "" || modified != "" {
+					confirmable = known.v
+				}
 			}
 		}
 		file, answer, err := f.download(ctx, r, confirmable, disk)
@@ -174,9 +184,9 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, p
 		return &version{path: path, size: size, packed: most == packed, etag: validator(answer.Header, "ETag"), modified: validator(answer.Header, "Last-Modified"),
 			query: queryOf(r.URL), moved: answer.Request.URL.Host != hostOf(r.URL), fixed: r.Value != ""}, nil
 	}
-	fetch := func(confirmable *version) (v *version, err error) {
+	fetch := func() (v *version, err error) {
 		err = f.MakingRoom(ctx, full, func() (err error) {
-			v, err = once(confirmable)
+			v, err = once()
 			return err
 		})
 		return v, err
@@ -191,7 +201,7 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, p
 		}}
 	}
 	if r.CacheKey == "" {
-		v, err := fetch(nil)
+		v, err := fetch()
 		if err != nil {
 			return nil, err
 		}
@@ -204,18 +214,12 @@ func (f *Fetcher) get(ctx context.Context, r Request, kind string, most int64, p
 		return nil, err
 	}
 	defer c.leave(key, s, r.Domain)
-	// Held while the server is asked, so that nobody evicts what it confirms.
-	known = c.lease(s)
-	if known != nil && r.Value != "" {
-		return c.admit(caller, known, most)
-	}
-	var confirmable *version
-	if known != nil {
-		if etag, modified := known.v.validators(r.URL); etag != "" || modified != "" {
-			confirmable = known.v
+	if r.Value != "" {
+		if known = c.lease(s); known != nil {
+			return c.admit(caller, known, most)
 		}
 	}
-	next, err := fetch(confirmable)
+	next, err := fetch()
 	if err == nil && next == nil {
 		return c.admit(caller, known, most)
 	}
@@ -415,13 +419,15 @@ func (c *cache) using(v *version, bytes int64) {
 func (c *cache) put(s *slot, v *version) *held {
 	c.mu.Lock()
 	defer c.unlock()
+	old := s.latest
+	if old != nil && v.fixed { // somebody of another domain has fetched it too
+		c.doomed = append(c.doomed, v.path)
+		return c.take(old)
+	}
 	if v.packed && c.packed+v.size > c.limit {
 		return nil
 	}
-	if old := s.latest; old != nil && v.fixed { // somebody of another domain has fetched it too
-		c.doomed = append(c.doomed, v.path)
-		return c.take(old)
-	} else if old != nil {
+	if old != nil {
 		old.stale = true
 		if old.leases == 0 {
 			c.remove(old)

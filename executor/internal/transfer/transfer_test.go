@@ -242,6 +242,27 @@ func TestWhoKnowsAKeyHoldsUpNoOther(t *testing.T) {
 	}
 }
 
+func TestOneOfManyDomainsDownloadsAndTheOthersAskWhetherItIsRight(t *testing.T) {
+	s := newServer(t)
+	f, _ := newFetcher(t, func(o *transfer.Options) { o.Downloads = 1 })
+	const domains = 5
+	var all sync.WaitGroup
+	for i := range domains {
+		all.Go(func() {
+			l, err := f.Directory(t.Context(), transfer.Request{URL: s.URL + "/a", CacheKey: "a", Domain: fmt.Sprint(i)}, 1<<30)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			l.Release()
+		})
+	}
+	all.Wait()
+	if gets, unchanged := s.gets.Load(), s.unchanged.Load(); gets != 1 || unchanged != domains-1 {
+		t.Errorf("it is sent %d times, and confirmed %d times", gets, unchanged)
+	}
+}
+
 func TestADownloadThatCannotBeTrustedIsRefusedAndLeavesNothing(t *testing.T) {
 	s := newServer(t)
 	refuser := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -15,8 +15,8 @@ const (
 	LateEach = 3
 )
 
-// Places are those of the downloads. The domains of those who wait take turns, and one
-// domain leaves the others a place, and its part of those who go on without one.
+// Places are those of the downloads. The domains of those who wait take turns. One domain
+// takes all places but one, and as many late places as belong to these.
 type places struct {
 	most int
 

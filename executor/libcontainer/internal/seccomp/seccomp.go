@@ -104,7 +104,7 @@ const setDiscipline = 0x5423
 // bridges or VLANs into the host, and those of ethtool, for which it holds the lock of
 // the host's networks for longer than for others. They are EOPNOTSUPP, as for a device
 // without them.
-var interfaceRequests = []uint32{siocGetBridge, siocSetBridge, siocGetVLAN, siocSetVLAN, unix.SIOCETHTOOL}
+var interfaceRequests = []uint32{siocGetBridge, siocSetBridge, siocAddBridge, siocDelBridge, siocAddToBridge, siocDelFromBridge, siocGetVLAN, siocSetVLAN, unix.SIOCETHTOOL}
 
 // socketPrograms are the options that attach a program to a socket. The kernel
 // compiles programs, here and for filters of system calls, in memory that it
@@ -125,13 +125,17 @@ var groupOptions = []uint32{unix.IPV6_JOIN_GROUP, unix.IPV6_JOIN_ANYCAST, ipv6Fl
 
 // What package unix does not name.
 const (
-	tcpAOAddKey   = 38
-	siocGetBridge = 0x8940 // SIOCGIFBR
-	siocSetBridge = 0x8941 // SIOCSIFBR
-	siocGetVLAN   = 0x8982 // SIOCGIFVLAN
-	siocSetVLAN   = 0x8983 // SIOCSIFVLAN
-	ipv6FlowLabel = 32     // IPV6_FLOWLABEL_MGR
-	hugeSegment   = 0o4000 // SHM_HUGETLB
+	tcpAOAddKey       = 38
+	siocGetBridge     = 0x8940 // SIOCGIFBR
+	siocSetBridge     = 0x8941 // SIOCSIFBR
+	siocAddBridge     = 0x89a0 // SIOCBRADDBR
+	siocDelBridge     = 0x89a1 // SIOCBRDELBR
+	siocAddToBridge   = 0x89a2 // SIOCBRADDIF
+	siocDelFromBridge = 0x89a3 // SIOCBRDELIF
+	siocGetVLAN       = 0x8982 // SIOCGIFVLAN
+	siocSetVLAN       = 0x8983 // SIOCSIFVLAN
+	ipv6FlowLabel     = 32     // IPV6_FLOWLABEL_MGR
+	hugeSegment       = 0o4000 // SHM_HUGETLB
 )
 
 // maxWaits is for how many descriptors a thread may wait at once with poll or select. The

@@ -159,7 +159,7 @@ var answersByArguments = map[string]map[[4]uint64]uint32{
 		{}: allowAnswer, {0, 0x5401}: allowAnswer, {0x5423, 0, 0x5423}: allowAnswer,
 		{0, 0x5423}: errnoAnswer(unix.EPERM), {1, 1<<32 + 0x5423}: errnoAnswer(unix.EPERM), // the kernel takes 32 bits
 		{3, 0x8912}: allowAnswer, {3, 0x8946}: errnoAnswer(unix.EOPNOTSUPP), {3, 0x8940}: errnoAnswer(unix.EOPNOTSUPP),
-		{3, 0x8941}: errnoAnswer(unix.EOPNOTSUPP), {3, 0x8982}: errnoAnswer(unix.EOPNOTSUPP), {3, 1<<32 + 0x8983}: errnoAnswer(unix.EOPNOTSUPP),
+		{3, 0x8941}: errnoAnswer(unix.EOPNOTSUPP), {3, 0x8982}: errnoAnswer(unix.EOPNOTSUPP), {3, 0x89a0}: errnoAnswer(unix.EOPNOTSUPP), {3, 0x89a3}: errnoAnswer(unix.EOPNOTSUPP), {3, 0x89a4}: allowAnswer, {3, 1<<32 + 0x8983}: errnoAnswer(unix.EOPNOTSUPP),
 	},
 	"filter": {
 		{}: allowAnswer, {2}: allowAnswer, {3}: allowAnswer,
