@@ -123,8 +123,12 @@ func (h *holds) often(now time.Time) bool {
 }
 
 // stackOf is where a thread that sleeps is in the kernel. It is empty on a kernel that
-// does not say so, and for a thread that runs.
+// does not say so, and for a thread that runs: one that becomes another program meanwhile
+// could make the caller wait until the kernel has freed its memory.
 func stackOf(thread int) []byte {
+	if function := sleepsIn(thread); len(function) < 2 {
+		return nil
+	}
 	stack, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stack", thread))
 	return stack
 }
