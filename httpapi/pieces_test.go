@@ -112,7 +112,7 @@ func TestWorkIsSentInPiecesThatTheOtherSideTakes(t *testing.T) {
 				t.Errorf("the request: %v", err)
 			}
 			for _, i := range test.large {
-				if says := fmt.Sprintf("lrp p%d.0 is not sent: ", i); err == nil || !strings.Contains(err.Error(), says) {
+				if says := fmt.Sprintf("lrp p%d.0 is not sent; set max_body_bytes of the auctioneer higher: ", i); err == nil || !strings.Contains(err.Error(), says) {
 					t.Errorf("got %v, want %q", err, says)
 				}
 			}

@@ -83,7 +83,7 @@ func (p *places) enter(ctx context.Context, of string, turn time.Duration) (leav
 			d.late++
 			p.admit()
 		default:
-			end.Reset(turn)
+			end.Reset(min(turn, time.Second)) // until one of those without a place is over
 		}
 	})
 	return func() {
