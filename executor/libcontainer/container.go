@@ -89,7 +89,11 @@ type container struct {
 	oomKills, queued int64
 	inTheWay         bool
 
-	holds holds // of the lock of all networks; only watchNetworkLock uses it
+	// About the lock of all networks: see endLockHolders.
+	holds   holds
+	looks   stdio.Guard // of its threads
+	looking atomic.Bool // a look is not over
+	seen    atomic.Bool // the last one has found that it holds the lock
 
 	weighing sync.Mutex
 	reasons  int  // for the full weight; guarded by weighing

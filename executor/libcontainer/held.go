@@ -19,7 +19,7 @@ func (b *Backend) watchPipes(done <-chan struct{}) {
 		case <-time.After(greedPause):
 		}
 		for _, c := range b.made() {
-			if c.pipes.Stuck(pipePatience) {
+			if c.pipes.Stuck(pipePatience, "pipe") {
 				c.endFor("kept the daemon from its output, or from its input", 0)
 				// The first process may wait for the same lock, and then kills nobody.
 				c.cgroup.KillOthers(c.initPID)

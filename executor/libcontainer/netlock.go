@@ -29,9 +29,12 @@ const (
 	// of which one in each second counts. It may happen to a program whose memory is on a
 	// slow disk.
 	mostHolds, holdsTime = 3, time.Minute
-	// lookTime is about how long a look may take. Each thread takes 10 to 20 µs, so one
-	// look may not reach all containers.
-	lookTime = 200 * time.Millisecond
+	// lookTime is how long a look waits for its results, and hangTime how long the kernel
+	// may take to say where one thread sleeps.
+	lookTime, hangTime = 200 * time.Millisecond, 50 * time.Millisecond
+	// lookedAt is about how many threads of a container a look reaches. Each takes 10 to
+	// 20 µs.
+	lookedAt = 128
 )
 
 // holdsForMemory is a thread's stack in the kernel if a call that takes the lock waits for
@@ -84,24 +87,60 @@ func takeNetworkLock() {
 }
 
 // endLockHolders looks at the threads of the containers, and ends containers that have held
-// the lock too often. Only one goroutine calls it.
+// the lock too often. A container can have the kernel wait for it before it says where a
+// thread sleeps, as long as the thread becomes another program. Each is looked at by
+// itself, so that it hides no other one, and that counts as if it held the lock. Only one
+// goroutine calls endLockHolders.
 func (b *Backend) endLockHolders(stackOf func(thread int) []byte) {
-	began := time.Now()
 	made := b.made()
-	rand.Shuffle(len(made), func(i, j int) { made[i], made[j] = made[j], made[i] })
+	looked := make(chan struct{}, len(made))
+	begun := 0
 	for _, c := range made {
-		if time.Since(began) > lookTime {
-			return
+		if !c.looking.CompareAndSwap(false, true) {
+			continue // the look before is not over
 		}
-		for _, thread := range c.cgroup.Threads() {
-			if holdsForMemory.Match(stackOf(thread)) {
-				if c.holds.often(time.Now()) {
-					c.endFor("held the kernel's lock of all networks, by calls that wait for memory", dyingTime)
-				}
-				break
+		begun++
+		go func() {
+			if c.holdsLock(stackOf) {
+				c.seen.Store(true)
 			}
+			c.looking.Store(false)
+			looked <- struct{}{}
+		}()
+	}
+	for over := time.After(lookTime); begun > 0; begun-- {
+		select {
+		case <-looked:
+		case <-over:
+			begun = 1
 		}
 	}
+	for _, c := range made {
+		cause := "held the kernel's lock of all networks, by calls that wait for memory"
+		if !c.seen.Swap(false) {
+			if !c.looks.Stuck(hangTime, "proc_pid") {
+				continue
+			}
+			cause = "kept the daemon from seeing whether it holds the kernel's lock of all networks"
+		}
+		if c.holds.often(time.Now()) {
+			c.endFor(cause, dyingTime)
+		}
+	}
+}
+
+// holdsLock looks at some threads, beginning with any.
+func (c *container) holdsLock(stackOf func(thread int) []byte) bool {
+	threads := c.cgroup.Threads()
+	step := 1 + len(threads)/lookedAt
+	for i := rand.IntN(step); i < len(threads); i += step {
+		var stack []byte
+		c.looks.Watch(func() { stack = stackOf(threads[i]) })
+		if holdsForMemory.Match(stack) {
+			return true
+		}
+	}
+	return false
 }
 
 // holds are how often a container has held the lock.
@@ -123,8 +162,8 @@ func (h *holds) often(now time.Time) bool {
 }
 
 // stackOf is where a thread that sleeps is in the kernel. It is empty on a kernel that
-// does not say so, and for a thread that runs: one that becomes another program meanwhile
-// could make the caller wait until the kernel has freed its memory.
+// does not say so, and for a thread that runs. The kernel may wait for a thread that is
+// becoming another program.
 func stackOf(thread int) []byte {
 	if function := sleepsIn(thread); len(function) < 2 {
 		return nil

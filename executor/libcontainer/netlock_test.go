@@ -72,6 +72,38 @@ func TestAContainerThatHoldsTheLockOfAllNetworksIsEnded(t *testing.T) {
 	n.says("still here")
 }
 
+// A container can have the kernel wait before it says where a thread sleeps.
+func TestAContainerHidesNoOtherThatHoldsTheLockOfAllNetworks(t *testing.T) {
+	f := newFixture(t)
+	hiding, _ := f.create(size(32))
+	f.as("nobody", hiding, idle)
+	holds, _ := f.create(size(32))
+	r := f.as("nobody", holds, idle)
+	hidden := make(map[int]bool)
+	for _, thread := range f.containers[hiding].cgroup.Threads() {
+		hidden[thread] = true
+	}
+	shown := make(chan struct{})
+	defer close(shown)
+	ended := make(chan executor.Exit, 1)
+	go func() { ended <- r.end() }()
+	f.eventually("the one that holds the lock is ended", func() bool {
+		f.endLockHolders(func(thread int) []byte {
+			if hidden[thread] {
+				<-shown
+				return nil
+			}
+			return []byte("[<0>] exc_page_fault+0x1d8/0x770\n[<0>] dev_ioctl+0x38e/0x5f0\n")
+		})
+		select {
+		case end := <-ended:
+			return strings.Contains(end.String(), "held the kernel's lock of all networks")
+		default:
+			return false
+		}
+	})
+}
+
 func TestWhoHoldsTheLockOfAllNetworksIsSeenInItsStack(t *testing.T) {
 	for _, test := range []struct {
 		name, stack string

@@ -32,11 +32,12 @@ func (g *Guard) call(f func()) {
 	}
 	g.one.Lock()
 	defer g.one.Unlock()
-	g.watch(f)
+	g.Watch(f)
 }
 
-// watch makes a call at once.
-func (g *Guard) watch(f func()) {
+// Watch makes a call at once, of any kind. Guards are for calls other than those on pipes
+// too, if the kernel may wait for a container.
+func (g *Guard) Watch(f func()) {
 	if g == nil {
 		f()
 		return
@@ -69,13 +70,14 @@ func (g *Guard) once(action func(int, []byte) (int, error), fd uintptr, p []byte
 	return max(n, 0), err
 }
 
-// Stuck reports whether a call has been waiting for a lock for longer than patience. A
-// thread that waits for a processor does not count.
-func (g *Guard) Stuck(patience time.Duration) bool {
+// Stuck reports whether a call has been waiting for a lock for longer than patience, in a
+// function of the kernel whose name contains that text. A thread that waits for a processor
+// does not count.
+func (g *Guard) Stuck(patience time.Duration, function string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for thread, began := range g.calls {
-		if time.Since(began) > patience && waitsForLock(thread) {
+		if time.Since(began) > patience && waitsForLock(thread, function) {
 			return true
 		}
 	}

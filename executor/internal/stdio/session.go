@@ -135,10 +135,10 @@ func (s *Sessions) Start(e *Ends, spec executor.ProcessSpec, run func(executor.P
 	}
 	var err error
 	if session.target, err = run(spec, e.Child[0]); err != nil {
-		s.Guard.watch(e.Close)
+		s.Guard.Watch(e.Close)
 		return nil, err
 	}
-	s.Guard.watch(e.Started)
+	s.Guard.Watch(e.Started)
 	s.mu.Lock()
 	if s.open == nil {
 		s.open = map[*Session]struct{}{}
@@ -247,7 +247,7 @@ func (f *file) close() error {
 	f.using.Lock()
 	defer f.using.Unlock()
 	var err error
-	f.guard.watch(func() { err = f.f.Close() })
+	f.guard.Watch(func() { err = f.f.Close() })
 	return err
 }
 

@@ -162,7 +162,7 @@ func direct(w io.Writer) (*Pipe, error) {
 // will never have one.
 func (p *Pipe) Started() {
 	if p.owned {
-		p.guard.watch(func() { p.Child.Close() })
+		p.guard.Watch(func() { p.Child.Close() })
 	}
 }
 
