@@ -35,7 +35,9 @@ func (c *RemoteAuctioneer) Request(ctx context.Context, items ...auction.Item) e
 			_, err := callRequest.Do(ctx, c.client, itemsArgs{items[from:to]})
 			return err
 		},
-		func(i int, err error) { failed = append(failed, fmt.Errorf("%v is not sent; set max_body_bytes of the auctioneer higher: %w", items[i].Key, err)) })
+		func(i int, err error) {
+			failed = append(failed, fmt.Errorf("%v is not sent; set max_body_bytes of the auctioneer higher: %w", items[i].Key, err))
+		})
 	return errors.Join(append(failed, err)...)
 }
 

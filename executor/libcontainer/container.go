@@ -89,6 +89,9 @@ type container struct {
 	oomKills, queued int64
 	inTheWay         bool
 
+	sights   stdio.Guard // of what it holds uncounted
+	sighting atomic.Bool // a look at that is not over
+
 	// About the lock of all networks: see endLockHolders.
 	holds   holds
 	looks   stdio.Guard // of its threads

@@ -282,10 +282,13 @@ func (b *Backend) endGreediest(worst bool) (freed int64) {
 		if limit <= 0 {
 			limit = unlimitedGreed
 		}
-		held, waiting, unknown := s.c.uncounted(locks)
+		held, waiting, unknown, hides := s.c.look(locks)
 		if worst {
 			held += bytesOfUnseen * waiting
 			s.beyond = waiting + unknown
+		}
+		if hides {
+			s.beyond++ // more suspect than one that holds nothing
 		}
 		s.held, s.beyond = held, max(held-limit, s.beyond)
 	}
@@ -332,6 +335,35 @@ func (c *container) endFor(cause string, pause time.Duration) bool {
 		_ = c.signal(everybody, executor.Kill)
 	}()
 	return true
+}
+
+// sightPatience is how long the kernel may keep a look at a container waiting.
+const sightPatience = 2 * time.Second
+
+// look is uncounted. The container hides if the kernel waits for a thread of it, which it
+// does before it says what descriptors that has while the thread becomes another program.
+// So no container keeps the daemon from looking at others.
+func (c *container) look(locks lockSample) (_, _, _ int64, hides bool) {
+	if !c.sighting.CompareAndSwap(false, true) {
+		return 0, 0, 0, true // the look before is not over
+	}
+	var bytes, waiting, unknown int64
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		defer c.sighting.Store(false)
+		c.sights.Watch(func() { bytes, waiting, unknown = c.uncounted(locks) })
+	}()
+	for {
+		select {
+		case <-over:
+			return bytes, waiting, unknown, false
+		case <-time.After(hangTime):
+			if c.sights.Stuck(sightPatience, "") {
+				return 0, 0, 0, true
+			}
+		}
+	}
 }
 
 // uncounted estimates the bytes that the kernel holds for open directories and sockets of
