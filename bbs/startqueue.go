@@ -31,7 +31,8 @@ type startQueue struct {
 	left    map[string]*domainStarts // those that have nothing now, until the queue is empty
 }
 
-// A domainStarts is what one domain has in the queue. It is never empty.
+// A domainStarts is what one domain has in the queue. It is never empty, but among those
+// that have left.
 type domainStarts struct {
 	name      string
 	processes []processStarts // in the order in which they came

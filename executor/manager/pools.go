@@ -195,9 +195,8 @@ func (m *Manager) most(p pool) int {
 	return max(1, m.workers(p)/2)
 }
 
-// mostOfDomain is how many places the jobs of one domain may take: all but one, so that
-// the jobs of another one begin at once.
-func (m *Manager) mostOfDomain(p pool) int { return max(1, m.workers(p)-1) }
+// mostOfDomain is how many places the jobs of one domain may take, as for transfers.
+func (m *Manager) mostOfDomain(p pool) int { return transfer.MostOfDomain(m.workers(p)) }
 
 // unbounded reports whether only its sharers bound a pool.
 func (m *Manager) unbounded(p pool) bool { return p == volumePool || p == volumeProbePool }

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Read reads from a pipe or socket that does not block.
+// Read reads from a pipe or socket that does not block, and that no process of a tenant
+// has. A tenant could keep a pipe locked, and all of the daemon would wait; see stdio.Guard.
 func Read(fd int, p []byte) (int, error) {
 	for {
 		n, _, errno := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))

@@ -32,7 +32,9 @@ type domain struct {
 	waiting     []chan struct{} // each is closed when it has its place
 }
 
-func (p *places) mostOfDomain() int { return max(1, p.most-1) }
+// MostOfDomain is how many of some places the transfers of one domain may take: all but one,
+// so that one of another domain begins at once.
+func MostOfDomain(places int) int { return max(1, places-1) }
 
 // enter waits for a place for somebody of a domain. The caller leaves it at the end.
 func (p *places) enter(ctx context.Context, of string, turn time.Duration) (leave func(), err error) {
@@ -75,7 +77,7 @@ func (p *places) enter(ctx context.Context, of string, turn time.Duration) (leav
 		defer p.mu.Unlock()
 		switch {
 		case over:
-		case p.late < LateEach*p.most && d.late < LateEach*p.mostOfDomain():
+		case p.late < LateEach*p.most && d.late < LateEach*MostOfDomain(p.most):
 			late = true
 			p.taken--
 			d.taken--
@@ -113,7 +115,7 @@ func (p *places) settle(of string, d *domain) {
 // admit gives the free places away.
 func (p *places) admit() {
 	for p.taken < p.most {
-		i := slices.IndexFunc(p.line, func(d *domain) bool { return d.taken < p.mostOfDomain() })
+		i := slices.IndexFunc(p.line, func(d *domain) bool { return d.taken < MostOfDomain(p.most) })
 		if i < 0 {
 			return
 		}
