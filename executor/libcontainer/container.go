@@ -89,14 +89,12 @@ type container struct {
 	oomKills, queued int64
 	inTheWay         bool
 
-	sights   stdio.Guard // of what it holds uncounted
-	sighting atomic.Bool // a look at that is not over
+	sights glance // at what it holds uncounted
 
 	// About the lock of all networks: see endLockHolders.
-	holds   holds
-	looks   stdio.Guard // of its threads
-	looking atomic.Bool // a look is not over
-	seen    atomic.Bool // the last one has found that it holds the lock
+	holds holds
+	looks glance      // at its threads
+	seen  atomic.Bool // the last one has found that it holds the lock
 
 	weighing sync.Mutex
 	reasons  int  // for the full weight; guarded by weighing

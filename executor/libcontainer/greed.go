@@ -282,7 +282,7 @@ func (b *Backend) endGreediest(worst bool) (freed int64) {
 		if limit <= 0 {
 			limit = unlimitedGreed
 		}
-		held, waiting, unknown, hides := s.c.look(locks)
+		held, waiting, unknown, hides := s.c.inSight(func() (_, _, _ int64) { return s.c.uncounted(locks) })
 		if worst {
 			held += bytesOfUnseen * waiting
 			s.beyond = waiting + unknown
@@ -340,30 +340,24 @@ func (c *container) endFor(cause string, pause time.Duration) bool {
 // sightPatience is how long the kernel may keep a look at a container waiting.
 const sightPatience = 2 * time.Second
 
-// look is uncounted. The container hides if the kernel waits for a thread of it, which it
-// does before it says what descriptors that has while the thread becomes another program.
-// So no container keeps the daemon from looking at others.
-func (c *container) look(locks lockSample) (_, _, _ int64, hides bool) {
-	if !c.sighting.CompareAndSwap(false, true) {
-		return 0, 0, 0, true // the look before is not over
-	}
-	var bytes, waiting, unknown int64
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		defer c.sighting.Store(false)
-		c.sights.Watch(func() { bytes, waiting, unknown = c.uncounted(locks) })
-	}()
-	for {
+// inSight is uncounted. The container hides if the kernel waits for a thread of it before it
+// says what descriptors that has.
+func (c *container) inSight(uncounted func() (bytes, waiting, unknown int64)) (bytes, waiting, unknown int64, hides bool) {
+	var found [3]int64
+	over := c.sights.begin(func() {
+		c.sights.Watch(func() { found[0], found[1], found[2] = uncounted() })
+	})
+	for over != nil {
 		select {
 		case <-over:
-			return bytes, waiting, unknown, false
+			return found[0], found[1], found[2], false
 		case <-time.After(hangTime):
-			if c.sights.Stuck(sightPatience, "") {
-				return 0, 0, 0, true
+			if c.sights.Stuck(sightPatience) {
+				over = nil
 			}
 		}
 	}
+	return 0, 0, 0, true
 }
 
 // uncounted estimates the bytes that the kernel holds for open directories and sockets of

@@ -12,6 +12,8 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -480,6 +482,63 @@ func manyNames(t *testing.T, dir string) {
 	for i := range 1000 {
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%0200d", i)), nil, 0o644); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// A container can have the kernel wait before it says what a thread has. It counts as a
+// suspect then, and is looked at again only when that look is over.
+func TestAContainerThatKeepsTheDaemonFromALookAtItHides(t *testing.T) {
+	// A thread that moves what comes from a socket into a pipe keeps the pipe locked.
+	var sockets, pipe [2]int
+	if fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0); err == nil {
+		sockets = fds
+	} else {
+		t.Fatal(err)
+	}
+	if err := errors.Join(unix.Pipe2(pipe[:], unix.O_CLOEXEC), unix.SetNonblock(pipe[0], true)); err != nil {
+		t.Fatal(err)
+	}
+	var ended sync.WaitGroup
+	ended.Go(func() { _, _ = unix.Splice(sockets[1], nil, pipe[1], nil, 1<<16, 0) })
+	defer func() {
+		for _, fd := range append(sockets[1:], pipe[:]...) {
+			unix.Close(fd)
+		}
+	}()
+	var looks atomic.Int32
+	look := func() (_, _, _ int64) {
+		looks.Add(1)
+		_, _ = unix.Read(pipe[0], make([]byte, 1))
+		return 1, 2, 3
+	}
+	c := &container{}
+	for began := time.Now(); ; time.Sleep(time.Millisecond) { // until the pipe is locked
+		if bytes, waiting, unknown, hides := c.inSight(look); !hides {
+			if time.Since(began) > patience {
+				t.Fatal("a container whose look waits does not hide")
+			}
+		} else if bytes != 0 || waiting != 0 || unknown != 0 {
+			t.Errorf("of one that hides it says %d bytes, %d descriptors, %d unknown", bytes, waiting, unknown)
+		} else {
+			break
+		}
+	}
+	before := looks.Load()
+	if _, _, _, hides := c.inSight(look); !hides || looks.Load() != before {
+		t.Errorf("hides: %v; there were %d looks more while the first went on", hides, looks.Load()-before)
+	}
+	unix.Close(sockets[0])
+	ended.Wait()
+	for began := time.Now(); ; time.Sleep(time.Millisecond) { // until the look is over
+		if bytes, waiting, unknown, hides := c.inSight(look); !hides {
+			if bytes != 1 || waiting != 2 || unknown != 3 {
+				t.Errorf("it says %d bytes, %d descriptors, %d unknown", bytes, waiting, unknown)
+			}
+			break
+		}
+		if time.Since(began) > patience {
+			t.Fatal("it hides when the look is over")
 		}
 	}
 }

@@ -2,7 +2,12 @@
 
 package libcontainer
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/diegosdk/diego/executor/internal/stdio"
+)
 
 // pipePatience is for how long a container may keep the daemon from its own output; see
 // [stdio.Guard]. A program may do so without wanting it, while its memory comes from a
@@ -19,11 +24,36 @@ func (b *Backend) watchPipes(done <-chan struct{}) {
 		case <-time.After(greedPause):
 		}
 		for _, c := range b.made() {
-			if c.pipes.Stuck(pipePatience, "pipe") {
+			if c.pipes.Stuck(pipePatience, "pipe", "tty", "pty", "ldsem") {
 				c.endFor("kept the daemon from its output, or from its input", 0)
 				// The first process may wait for the same lock, and then kills nobody.
 				c.cgroup.KillOthers(c.initPID)
 			}
 		}
 	}
+}
+
+// A glance asks the kernel about the processes of a container. The kernel may wait for one of
+// them before it answers, for example as long as a thread becomes another program. So each
+// container is looked at by a goroutine of its own, and keeps nobody from looking at others.
+// The zero value is ready for use.
+type glance struct {
+	stdio.Guard // for the calls for which the kernel may wait
+
+	going atomic.Bool
+}
+
+// begin calls f, and closes over at its end. It is nil if the one before is not over; then
+// nothing has begun.
+func (g *glance) begin(f func()) (over <-chan struct{}) {
+	if !g.going.CompareAndSwap(false, true) {
+		return nil
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		defer g.going.Store(false)
+		f()
+	}()
+	return ended
 }

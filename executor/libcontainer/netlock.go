@@ -87,33 +87,29 @@ func takeNetworkLock() {
 }
 
 // endLockHolders looks at the threads of the containers, and ends containers that have held
-// the lock too often. A container can have the kernel wait for it before it says where a
-// thread sleeps, as long as the thread becomes another program. Each is looked at by
-// itself, so that it hides no other one, and that counts as if it held the lock. Only one
-// goroutine calls endLockHolders.
+// the lock too often. One that keeps the kernel from saying where its threads sleep counts
+// as if it held the lock. Only one goroutine calls endLockHolders.
 func (b *Backend) endLockHolders(stackOf func(thread int) []byte) {
 	made := b.made()
-	looked := make(chan struct{}, len(made))
-	begun := 0
+	var looks []<-chan struct{}
 	for _, c := range made {
-		if !c.looking.CompareAndSwap(false, true) {
-			continue // the look before is not over
-		}
-		begun++
-		go func() {
+		over := c.looks.begin(func() {
 			if c.holdsLock(stackOf) {
 				c.seen.Store(true)
 			}
-			c.looking.Store(false)
-			looked <- struct{}{}
-		}()
-	}
-	for over := time.After(lookTime); begun > 0; begun-- {
-		select {
-		case <-looked:
-		case <-over:
-			begun = 1
+		})
+		if over != nil {
+			looks = append(looks, over)
 		}
+	}
+	timeout := time.After(lookTime)
+	for _, over := range looks {
+		select {
+		case <-over:
+			continue
+		case <-timeout:
+		}
+		break
 	}
 	for _, c := range made {
 		cause := "held the kernel's lock of all networks, by calls that wait for memory"

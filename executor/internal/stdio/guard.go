@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// A Guard makes the calls on the pipes between the daemon and the processes of a
-// container. They wait for no data, but the kernel locks a pipe for each call. A process
-// that has the pipe too may hold the lock for as long as it likes: while the kernel waits
+// A Guard makes the calls on the pipes and terminals between the daemon and the processes
+// of a container. They wait for no data, but the kernel locks a pipe for each call, and a
+// terminal for some. A process that has it too may hold the lock for as long as it likes: while the kernel waits
 // for the memory of that process, or for a socket from which it moves data (splice). Only
 // the end of that process ends the wait for the lock; not even SIGKILL ends a daemon that
 // waits. So the calls of a container take one thread, one after the other, and the owner of
@@ -35,8 +35,7 @@ func (g *Guard) call(f func()) {
 	g.Watch(f)
 }
 
-// Watch makes a call at once, of any kind. Guards are for calls other than those on pipes
-// too, if the kernel may wait for a container.
+// Watch makes a call at once, of any kind, if the kernel may wait for a container in it.
 func (g *Guard) Watch(f func()) {
 	if g == nil {
 		f()
@@ -71,13 +70,13 @@ func (g *Guard) once(action func(int, []byte) (int, error), fd uintptr, p []byte
 }
 
 // Stuck reports whether a call has been waiting for a lock for longer than patience, in a
-// function of the kernel whose name contains that text. A thread that waits for a processor
-// does not count.
-func (g *Guard) Stuck(patience time.Duration, function string) bool {
+// function of the kernel whose name contains one of those texts, or in any if there are
+// none. A thread that waits for a processor does not count.
+func (g *Guard) Stuck(patience time.Duration, functions ...string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for thread, began := range g.calls {
-		if time.Since(began) > patience && waitsForLock(thread, function) {
+		if time.Since(began) > patience && waitsForLock(thread, functions) {
 			return true
 		}
 	}

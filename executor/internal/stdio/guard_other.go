@@ -4,4 +4,4 @@ package stdio
 
 func threadNumber() int { return 0 }
 
-func waitsForLock(int, string) bool { return false }
+func waitsForLock(int, []string) bool { return false }

@@ -85,7 +85,7 @@ func (e *Ends) Close() {
 
 // Sessions are those of a container. The zero value has none.
 type Sessions struct {
-	// Guard makes the calls on their pipes, if it is not nil.
+	// Guard makes the calls on their pipes and terminals, if it is not nil.
 	Guard *Guard
 
 	mu   sync.Mutex
@@ -181,7 +181,7 @@ func (s *Session) Resize(size executor.TerminalSize) error {
 	if !s.ends.Terminal {
 		return nil
 	}
-	return resize(s.ends.own[0], size)
+	return s.own[0].resize(size)
 }
 
 // Signal implements [executor.Session].
@@ -214,7 +214,7 @@ type file struct {
 
 	deadlines sync.Mutex
 	closed    bool // guarded by deadlines
-	// using is held by those who read or write. The last of them would close an *os.File
+	// using is held by those who use the file. The last of them would close an *os.File
 	// in place of close, and nobody would watch that.
 	using sync.RWMutex
 }
@@ -292,6 +292,17 @@ func (f *file) there(p []byte) (n int) {
 	}
 	_ = raw.Control(func(fd uintptr) { n, _ = f.guard.once(syscall.Read, fd, p) })
 	return n
+}
+
+// resize is for the master of a terminal.
+func (f *file) resize(size executor.TerminalSize) (err error) {
+	if !f.open() {
+		return os.ErrClosed
+	}
+	f.using.RLock()
+	defer f.using.RUnlock()
+	f.guard.call(func() { err = resize(f.f, size) })
+	return err
 }
 
 // An input writes to a process.
