@@ -29,12 +29,3 @@ func Read(fd int, p []byte) (int, error) {
 
 // Close closes a pipe or a file in memory.
 func Close(fd int) { unix.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0) }
-
-// Reported returns those of the events of which an epoll descriptor has news.
-func Reported(epoll int, events []unix.EpollEvent) []unix.EpollEvent {
-	n, _, errno := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epoll), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), 0, 0, 0)
-	if errno != 0 {
-		return nil
-	}
-	return events[:n]
-}

@@ -5,25 +5,28 @@ package pid1
 import (
 	"os"
 	"sync"
-	"syscall"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/diegosdk/diego/executor/internal/nowait"
 )
 
 // A Poller waits for the messages of all first processes at once: it has one
-// goroutine, however many there are, and none of them takes a thread. Its
-// methods may be called concurrently.
+// thread, however many there are. Its methods may be called concurrently.
+//
+// Go's own poller does not watch it. That would spare the thread, but the kernel has
+// one lock of the whole host for all changes of an epoll that another one watches. A
+// container may hold that lock for as long as it likes.
 type Poller struct {
-	file *os.File // an epoll descriptor, which Go's own poller watches
-	raw  syscall.RawConn
+	wake *os.File // an eventfd that ends the thread
 	done chan struct{}
 
 	mu      sync.Mutex
+	epoll   int // -1 once it is closed
 	next    int32
 	watched map[int32]watch
 }
+
+// wakeKey is the key of Poller.wake, and of no watch.
+const wakeKey = 0
 
 // A watch is a descriptor with what is called when there is news of it.
 type watch struct {
@@ -33,21 +36,28 @@ type watch struct {
 
 // NewPoller starts a Poller, which Close ends.
 func NewPoller() (*Poller, error) {
-	fd, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
 	if err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
 	}
-	if err := unix.SetNonblock(fd, true); err != nil {
-		unix.Close(fd)
-		return nil, os.NewSyscallError("fcntl", err)
+	wake, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err != nil {
+		unix.Close(epoll)
+		return nil, os.NewSyscallError("eventfd", err)
 	}
-	p := &Poller{file: os.NewFile(uintptr(fd), "epoll"), done: make(chan struct{}), watched: make(map[int32]watch)}
-	if p.raw, err = p.file.SyscallConn(); err != nil {
-		p.file.Close()
+	p := &Poller{wake: os.NewFile(uintptr(wake), "wake"), done: make(chan struct{}), epoll: epoll, watched: make(map[int32]watch)}
+	if err := p.control(unix.EPOLL_CTL_ADD, wake, unix.EPOLLIN, wakeKey); err != nil {
+		p.wake.Close()
+		unix.Close(epoll)
 		return nil, err
 	}
-	go p.run()
+	go p.run(epoll)
 	return p, nil
+}
+
+// control changes what is watched. The caller holds mu, or is the only one who has p.
+func (p *Poller) control(change, fd int, events uint32, key int32) error {
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.epoll, change, fd, &unix.EpollEvent{Events: events, Fd: key}))
 }
 
 // Watch calls ready whenever there may be something to read, until it returns
@@ -65,17 +75,11 @@ func (p *Poller) WatchEnd(fd int, ended func()) (key int32, err error) {
 func (p *Poller) watch(fd int, events uint32, ready func() bool) (key int32, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for p.next++; p.watched[p.next].ready != nil; p.next++ { // it has wrapped around, and that watch still lasts
+	for p.next++; p.next == wakeKey || p.watched[p.next].ready != nil; p.next++ { // it has wrapped around, and that watch still lasts
 	}
 	key = p.next
 	p.watched[key] = watch{fd, ready}
-	controlErr := p.raw.Control(func(epoll uintptr) {
-		err = unix.EpollCtl(int(epoll), unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: key})
-	})
-	if err == nil {
-		err = controlErr
-	}
-	if err != nil {
+	if err = p.control(unix.EPOLL_CTL_ADD, fd, events, key); err != nil {
 		delete(p.watched, key)
 	}
 	return key, err
@@ -88,23 +92,22 @@ func (p *Poller) Forget(key int32) {
 	defer p.mu.Unlock()
 	if w, watched := p.watched[key]; watched {
 		delete(p.watched, key)
-		p.raw.Control(func(epoll uintptr) { unix.EpollCtl(int(epoll), unix.EPOLL_CTL_DEL, w.fd, nil) })
+		_ = p.control(unix.EPOLL_CTL_DEL, w.fd, 0, key)
 	}
 }
 
-func (p *Poller) run() {
+func (p *Poller) run(epoll int) {
 	defer close(p.done)
 	var room [64]unix.EpollEvent
 	for {
-		var events []unix.EpollEvent
-		err := p.raw.Read(func(epoll uintptr) bool {
-			events = nowait.Reported(int(epoll), room[:])
-			return len(events) > 0
-		})
-		if err != nil {
+		n, err := unix.EpollWait(epoll, room[:], -1)
+		if err != nil && err != unix.EINTR {
 			return
 		}
-		for _, e := range events {
+		for _, e := range room[:max(n, 0)] {
+			if e.Fd == wakeKey {
+				return
+			}
 			p.mu.Lock()
 			ready := p.watched[e.Fd].ready
 			p.mu.Unlock()
@@ -122,9 +125,16 @@ func (p *Poller) Watched() int {
 	return len(p.watched)
 }
 
-// Close ends the goroutine. The descriptors that it watched stay open.
+// Close ends the thread. The descriptors that it watched stay open.
 func (p *Poller) Close() error {
-	err := p.file.Close()
+	_, err := p.wake.Write([]byte{1, 0, 0, 0, 0, 0, 0, 1}) // more than 0 on every machine
+	if err != nil {
+		return err
+	}
 	<-p.done
-	return err
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	unix.Close(p.epoll)
+	p.epoll = -1
+	return p.wake.Close()
 }
