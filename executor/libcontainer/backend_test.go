@@ -22,8 +22,8 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asked) != "" {
 		ask()
 	}
-	if os.Getenv(holding) != "" {
-		holdNetworkLock()
+	if which := os.Getenv(holding); which != "" {
+		holdLock(which)
 	}
 	if os.Getenv(walked) != "" {
 		walk()

@@ -91,10 +91,17 @@ type container struct {
 
 	sights glance // at what it holds uncounted
 
-	// About the lock of all networks: see endLockHolders.
+	// About locks of the host: see endLockHolders.
 	holds holds
 	looks glance      // at its threads
-	seen  atomic.Bool // the last one has found that it holds the lock
+	seen  atomic.Bool // the last one has found that it holds a lock
+
+	lockers glance // at its locks on files of the host
+
+	// About calls that wait for memory, at the last look: see endStalls.
+	stalls  glance
+	waiting map[int]string // the threads that waited, with their switches; used by stalls
+	used    time.Duration  // of processors
 
 	weighing sync.Mutex
 	reasons  int  // for the full weight; guarded by weighing

@@ -51,8 +51,10 @@ func (b *Backend) watch() {
 	var others sync.WaitGroup
 	// Apart, because a look at 50,000 sockets takes some seconds of a processor.
 	others.Go(func() { b.watchStorms(b.closing) })
-	others.Go(func() { b.watchNetworkLock(b.closing) })
+	others.Go(func() { b.watchHostLocks(b.closing) })
 	others.Go(func() { b.watchPipes(b.closing) })
+	others.Go(func() { b.watchStalls(b.closing) })
+	others.Go(func() { b.watchFileLocks(b.closing) })
 	if b.network != nil {
 		others.Go(func() { b.network.Watch(b.closing) })
 		others.Go(func() { b.watchSockets(b.closing) })

@@ -4,11 +4,16 @@ package libcontainer
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Linux counts file locks for nobody and has no limit for them. A process has a file
@@ -79,4 +84,99 @@ func (s lockSample) on(devices map[string]bool) (n int64) {
 		}
 	}
 	return n
+}
+
+// Some files are one for the whole host: all eventfds, epolls and timers are one file to the
+// kernel, and all containers have the same files of /sys. To close one of them, the kernel
+// walks through all locks that anybody has on it. So a container with many such locks slows
+// down all programs of the host. The Backend tries how long a close takes now and then. If
+// that is too long, it ends containers that have many such locks.
+
+const (
+	closePause = 5 * time.Second
+	// slowClose is a thousand times what a close takes, or 10,000 locks.
+	slowClose = 500 * time.Microsecond
+	// manyShared locks on files of the host are more than a program takes, and
+	// triedFiles and triedProcesses how many are looked at, in a process and a container.
+	manyShared, triedFiles, triedProcesses = 1000, 64, 256
+)
+
+// watchFileLocks ends containers with many locks on files of the host until done is closed.
+func (b *Backend) watchFileLocks(done <-chan struct{}) {
+	for {
+		select {
+		case <-done:
+			return
+		case <-time.After(closePause):
+			if closeTime() > slowClose {
+				b.endLockers()
+			}
+		}
+	}
+}
+
+// closeTime is how long it takes to close a file of the host, without the pauses of this
+// thread.
+func closeTime() time.Duration {
+	var least time.Duration
+	for i := range 3 {
+		longest := time.Duration(0)
+		for _, open := range []func() (int, error){
+			func() (int, error) { return unix.Eventfd(0, unix.EFD_CLOEXEC) },
+			// Go's runtime opens this one when a program starts.
+			func() (int, error) {
+				return unix.Open("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			},
+		} {
+			if fd, err := open(); err == nil {
+				began := time.Now()
+				unix.Close(fd)
+				longest = max(longest, time.Since(began))
+			}
+		}
+		if i == 0 || longest < least {
+			least = longest
+		}
+	}
+	return least
+}
+
+// endLockers ends containers with many locks on files of the host. Only one goroutine calls
+// it.
+func (b *Backend) endLockers() {
+	for _, c := range b.made() {
+		c.lockers.begin(func() {
+			var many bool
+			c.lockers.Watch(func() { many = c.locksShared() })
+			if many {
+				c.endFor("had too many locks on files that are one for the whole host", dyingTime)
+			}
+		})
+	}
+}
+
+// locksShared reports whether a process has many locks on a file of the host.
+func (c *container) locksShared() bool {
+	pids := c.cgroup.Processes()
+	rand.Shuffle(len(pids), func(i, j int) { pids[i], pids[j] = pids[j], pids[i] })
+	for _, pid := range pids[:min(len(pids), triedProcesses)] {
+		fds, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+		rand.Shuffle(len(fds), func(i, j int) { fds[i], fds[j] = fds[j], fds[i] })
+		tried := 0
+		for _, fd := range fds {
+			name, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", pid, fd.Name()))
+			if !strings.HasPrefix(name, "anon_inode:") && !strings.HasPrefix(name, "/sys/") {
+				continue
+			}
+			if tried++; tried > triedFiles {
+				break
+			}
+			// The kernel lists the locks of the process, or of this descriptor.
+			info, _ := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%s", pid, fd.Name()))
+			if bytes.Count(info, []byte("\nlock:")) >= manyShared {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -13,19 +13,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Linux changes the networks of all containers under one lock. Some calls on sockets, such
-// as the list of addresses (SIOCGIFCONF), hold it while they read or write the memory of
-// their process, and that process decides how long they wait for it: it may change the
-// rights of a huge mapping at the same time, or have too little memory. No container of
-// the host starts meanwhile. The Backend asks for the lock once a second. As long as it
-// waits for that, it looks for threads in containers that hold the lock in this way, and
-// ends containers that do so often.
+// Linux has some locks of which there is one for the whole host. It changes the networks of
+// all containers under one, and under another one each epoll that is or has a nested one. A
+// container may hold them in calls that wait for the memory of their process: the list of
+// addresses (SIOCGIFCONF) holds the first one while it is written there. A process decides
+// how long that takes: it may change the rights of a huge mapping at the same time, or have
+// too little memory. No container of the host starts without the first lock, and programs
+// that nest epolls wait for the second one. The Backend asks for both once a second. As long
+// as it waits, it looks for threads in containers that hold one in this way, and ends
+// containers that do so often.
 
 const (
-	// lockPatience is how long the lock may be held before the Backend looks for those who
+	// lockPatience is how long a lock may be held before the Backend looks for those who
 	// hold it, and between two looks.
 	lockPatience = 100 * time.Millisecond
-	// mostHolds is how often a container may be found to hold the lock within holdsTime,
+	// mostHolds is how often a container may be found to hold a lock within holdsTime,
 	// of which one in each second counts. It may happen to a program whose memory is on a
 	// slow disk.
 	mostHolds, holdsTime = 3, time.Minute
@@ -37,13 +39,18 @@ const (
 	lookedAt = 128
 )
 
-// holdsForMemory is a thread's stack in the kernel if a call that takes the lock waits for
-// the memory of its process, or for another thread that does so and has locked the socket.
-// A call that waits for the lock itself has neither.
-var holdsForMemory = regexp.MustCompile(`(?s)(page_fault|lock_sock).*(dev_ioctl|dev_ifconf|gifconf|dev_ethtool|inet_ioctl|sockopt)`)
+// holdsForMemory is a thread's stack in the kernel if a call that takes the lock of networks
+// waits for the memory of its process, or for another thread that does so and has locked the
+// socket; or if a call has the lock of nested epolls and waits for one of these. A call that
+// waits for the lock itself has none of that.
+var holdsForMemory = regexp.MustCompile(`(?s)(page_fault|lock_sock).*(dev_ioctl|dev_ifconf|gifconf|dev_ethtool|inet_ioctl|sockopt)|ep_loop_check|ep_insert`)
 
-// watchNetworkLock ends containers that hold the lock until done is closed.
-func (b *Backend) watchNetworkLock(done <-chan struct{}) {
+// waitsInEpoll is that of one for which a call with the lock of nested epolls, changesEpoll,
+// may wait. That call need not show that it has the lock.
+var waitsInEpoll, changesEpoll = regexp.MustCompile(`(?s)page_fault.*(ep_send_events|ep_poll|epoll_wait)`), regexp.MustCompile(`do_epoll_ctl`)
+
+// watchHostLocks ends containers that hold a lock of the host until done is closed.
+func (b *Backend) watchHostLocks(done <-chan struct{}) {
 	for {
 		select {
 		case <-done:
@@ -54,6 +61,7 @@ func (b *Backend) watchNetworkLock(done <-chan struct{}) {
 		go func() {
 			defer close(free)
 			takeNetworkLock()
+			takeEpollLock()
 		}()
 		for pause := lockPatience; ; {
 			select {
@@ -86,9 +94,25 @@ func takeNetworkLock() {
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(socket), unix.SIOCGIFCONF, uintptr(unsafe.Pointer(&list)))
 }
 
+// takeEpollLock is the same for the lock of nested epolls.
+func takeEpollLock() {
+	outer, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return
+	}
+	defer unix.Close(outer)
+	inner, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return
+	}
+	defer unix.Close(inner)
+	// Not unix.EpollCtl, of which Go's scheduler does not know that it may wait.
+	_, _, _ = unix.Syscall6(unix.SYS_EPOLL_CTL, uintptr(outer), unix.EPOLL_CTL_ADD, uintptr(inner), uintptr(unsafe.Pointer(&unix.EpollEvent{})), 0, 0)
+}
+
 // endLockHolders looks at the threads of the containers, and ends containers that have held
-// the lock too often. One that keeps the kernel from saying where its threads sleep counts
-// as if it held the lock. Only one goroutine calls endLockHolders.
+// a lock too often. One that keeps the kernel from saying where its threads sleep counts
+// as if it held one. Only one goroutine calls endLockHolders.
 func (b *Backend) endLockHolders(stackOf func(thread int) []byte) {
 	made := b.made()
 	var looks []<-chan struct{}
@@ -112,12 +136,12 @@ func (b *Backend) endLockHolders(stackOf func(thread int) []byte) {
 		break
 	}
 	for _, c := range made {
-		cause := "held the kernel's lock of all networks, by calls that wait for memory"
+		cause := "held a lock that the kernel has for the whole host, by calls that wait for memory"
 		if !c.seen.Swap(false) {
 			if !c.looks.Stuck(hangTime, "proc_pid") {
 				continue
 			}
-			cause = "kept the daemon from seeing whether it holds the kernel's lock of all networks"
+			cause = "kept the daemon from seeing whether it holds a lock that the kernel has for the whole host"
 		}
 		if c.holds.often(time.Now()) {
 			c.endFor(cause, dyingTime)
@@ -129,17 +153,20 @@ func (b *Backend) endLockHolders(stackOf func(thread int) []byte) {
 func (c *container) holdsLock(stackOf func(thread int) []byte) bool {
 	threads := c.cgroup.Threads()
 	step := 1 + len(threads)/lookedAt
+	waits, changes := false, false
 	for i := rand.IntN(step); i < len(threads); i += step {
 		var stack []byte
 		c.looks.Watch(func() { stack = stackOf(threads[i]) })
-		if holdsForMemory.Match(stack) {
+		waits = waits || waitsInEpoll.Match(stack)
+		changes = changes || changesEpoll.Match(stack)
+		if holdsForMemory.Match(stack) || waits && changes {
 			return true
 		}
 	}
 	return false
 }
 
-// holds are how often a container has held the lock.
+// holds are how often a container has held a lock.
 type holds struct {
 	number      int
 	first, last time.Time

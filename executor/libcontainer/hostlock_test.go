@@ -1,0 +1,279 @@
+//go:build linux && cgo && (amd64 || arm64)
+
+package libcontainer
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/diegosdk/diego/executor"
+)
+
+// holding makes the test's own binary hold a lock of the kernel in a container, as long as
+// some threads change the rights of 12 GB of memory all the time. Of these only the tables
+// take memory.
+const (
+	holding          = "DIEGO_TEST_HOLDING"
+	holdingNetworks  = "networks"  // the lock of all networks, by asking for the list of addresses
+	holdingEpolls    = "epolls"    // the lock of nested epolls, by adding one in which a thread waits
+	holdingDirectory = "directory" // that of a directory of the host, by reading its names
+)
+
+func holdLock(which string) {
+	const page, large = 4096, 12 << 30
+	churning := 60
+	if which == holdingNetworks {
+		churning = 1 // it is ended even if it holds the lock for moments
+	}
+	call := func(number, a, b, c, d uintptr) uintptr {
+		r, _, errno := unix.Syscall6(number, a, b, c, d, ^uintptr(0), 0)
+		if errno != 0 {
+			fmt.Fprintln(os.Stderr, number, errno)
+			os.Exit(2)
+		}
+		return r
+	}
+	start := call(unix.SYS_MMAP, 0, large, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	call(unix.SYS_MADVISE, start, large, unix.MADV_NOHUGEPAGE, 0)
+	call(unix.SYS_MADVISE, start, large, unix.MADV_POPULATE_READ, 0)
+	outer, inner := call(unix.SYS_EPOLL_CREATE1, 0, 0, 0, 0), call(unix.SYS_EPOLL_CREATE1, 0, 0, 0, 0)
+	news := call(unix.SYS_EVENTFD2, 1, 0, 0, 0)
+	event := &unix.EpollEvent{Events: unix.EPOLLIN}
+	call(unix.SYS_EPOLL_CTL, inner, unix.EPOLL_CTL_ADD, news, uintptr(unsafe.Pointer(event)))
+	// Of these pages, each is a mapping of its own, and is used once.
+	const pages = 3000
+	small := call(unix.SYS_MMAP, 0, 2*pages*page, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	for i := range uintptr(pages) {
+		call(unix.SYS_MPROTECT, small+2*i*page, page, unix.PROT_READ|unix.PROT_WRITE, 0)
+	}
+	var used atomic.Uintptr
+	fresh := func() uintptr {
+		i := used.Add(1) - 1
+		if i >= pages {
+			select {}
+		}
+		return small + 2*i*page
+	}
+	var ready, started sync.WaitGroup // more threads would have to wait for memory themselves
+	started.Add(1)
+	thread := func(f func()) {
+		ready.Add(1)
+		go func() {
+			runtime.LockOSThread()
+			ready.Done()
+			started.Wait()
+			f()
+		}()
+	}
+	for i := range 4 {
+		thread(func() {
+			switch which {
+			case holdingNetworks:
+				socket := call(unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_DGRAM, 0, 0)
+				for buffer := start + uintptr(i)*page; ; {
+					list := struct {
+						length int32
+						_      int32
+						buffer uintptr
+					}{page, 0, buffer}
+					call(unix.SYS_MADVISE, buffer, page, unix.MADV_DONTNEED, 0)
+					call(unix.SYS_IOCTL, socket, unix.SIOCGIFCONF, uintptr(unsafe.Pointer(&list)), 0)
+				}
+			case holdingEpolls:
+				for i%2 == 0 {
+					_, _, _ = unix.Syscall6(unix.SYS_EPOLL_PWAIT, inner, fresh(), 1, ^uintptr(0), 0, 0)
+				}
+				for {
+					_, _, _ = unix.Syscall6(unix.SYS_EPOLL_CTL, outer, unix.EPOLL_CTL_ADD, inner, uintptr(unsafe.Pointer(event)), 0, 0)
+					_, _, _ = unix.Syscall6(unix.SYS_EPOLL_CTL, outer, unix.EPOLL_CTL_DEL, inner, 0, 0, 0)
+				}
+			case holdingDirectory:
+				for {
+					dir, err := unix.Open("/usr/bin", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+					if err != nil {
+						panic(err)
+					}
+					call(unix.SYS_GETDENTS64, uintptr(dir), fresh(), page, 0)
+					unix.Close(dir)
+				}
+			}
+		})
+	}
+	for range churning {
+		thread(func() {
+			for rights := uintptr(unix.PROT_READ | unix.PROT_WRITE); ; rights ^= unix.PROT_EXEC {
+				call(unix.SYS_MPROTECT, start, large, rights, 0)
+			}
+		})
+	}
+	ready.Wait()
+	fmt.Println("holding")
+	started.Done()
+	select {}
+}
+
+func TestAContainerThatHoldsALockOfTheHostIsEnded(t *testing.T) {
+	for which, cause := range map[string]string{
+		holdingNetworks:  "held a lock that the kernel has for the whole host",
+		holdingEpolls:    "", // found by one watch or the other
+		holdingDirectory: "waited in a call for its own memory",
+	} {
+		t.Run(which, func(t *testing.T) {
+			f := newFixture(t)
+			neighbour, _ := f.create(size(32))
+			n := f.as("nobody", neighbour, "trap 'echo still here; exit' TERM; echo ready; while :; do sleep .1; done")
+			n.says("ready")
+			guid, _ := f.create(size(256), withOwnBinary(t))
+			r := f.as("nobody", guid, "", func(s *executor.ProcessSpec) {
+				s.Path, s.Args, s.Env = ownBinary, nil, []executor.EnvVar{{Name: holding, Value: which}}
+			})
+			r.says("holding")
+			began := time.Now()
+			defer func() { t.Logf("ended after %v", time.Since(began)) }()
+			if end := r.end(); end.Cause == "" || !strings.Contains(end.String(), cause) || end.Signal != int(unix.SIGKILL) {
+				t.Errorf("it ended as %+v, and not for what it does: %s", end, r.stderr)
+			}
+			if err := n.Signal(executor.Terminate); err != nil {
+				t.Errorf("its neighbour: %v", err)
+			}
+			n.says("still here")
+		})
+	}
+}
+
+// A container can have the kernel wait before it says where a thread sleeps.
+func TestAContainerHidesNoOtherThatHoldsALockOfTheHost(t *testing.T) {
+	f := newFixture(t)
+	hiding, _ := f.create(size(32))
+	f.as("nobody", hiding, idle)
+	holds, _ := f.create(size(32))
+	r := f.as("nobody", holds, idle)
+	hidden := make(map[int]bool)
+	for _, thread := range f.containers[hiding].cgroup.Threads() {
+		hidden[thread] = true
+	}
+	shown := make(chan struct{})
+	defer close(shown)
+	ended := make(chan executor.Exit, 1)
+	go func() { ended <- r.end() }()
+	f.eventually("the one that holds the lock is ended", func() bool {
+		f.endLockHolders(func(thread int) []byte {
+			if hidden[thread] {
+				<-shown
+				return nil
+			}
+			return []byte("[<0>] exc_page_fault+0x1d8/0x770\n[<0>] dev_ioctl+0x38e/0x5f0\n")
+		})
+		select {
+		case end := <-ended:
+			return strings.Contains(end.String(), "held a lock that the kernel has for the whole host")
+		default:
+			return false
+		}
+	})
+}
+
+func TestWhoHoldsALockOfTheHostIsSeenInItsStack(t *testing.T) {
+	for _, test := range []struct {
+		name, stack string
+		holds       bool
+	}{
+		{"it runs, or the kernel does not say", "", false},
+		{"it waits for the lock", "[<0>] dev_ethtool+0xa1/0x2d90\n[<0>] dev_ioctl+0x38e/0x5f0\n[<0>] sock_do_ioctl+0xb7/0x100\n[<0>] __x64_sys_ioctl+0x9b/0x100\n", false},
+		{"it waits for its memory", "[<0>] lock_mm_and_find_vma+0x9e/0x580\n[<0>] exc_page_fault+0x1d8/0x770\n[<0>] asm_exc_page_fault+0x22/0x30\n[<0>] inet_gifconf+0x28/0x50\n[<0>] sock_do_ioctl+0xb7/0x100\n", true},
+		{"on arm64", "[<0>] mem_cgroup_out_of_memory+0x4c/0xf0\n[<0>] do_page_fault+0x1d8/0x770\n[<0>] do_mem_abort+0x22/0x30\n[<0>] dev_ifconf+0x21f2/0x2d90\n[<0>] sock_ioctl+0xb7/0x100\n", true},
+		{"it waits for the socket", "[<0>] __lock_sock+0x9e/0x580\n[<0>] lock_sock_nested+0x1d8/0x770\n[<0>] do_ip_setsockopt+0x22/0x30\n[<0>] __sys_setsockopt+0x28/0x50\n", true},
+		{"it waits for the lock of nested epolls", "[<0>] do_epoll_ctl+0x1a8/0xe10\n[<0>] __x64_sys_epoll_ctl+0x5d/0x90\n[<0>] do_syscall_64+0x5d/0x90\n", false},
+		{"it has that lock, and waits for a nested one", "[<0>] ep_loop_check_proc+0x6c/0x100\n[<0>] do_epoll_ctl+0x1a8/0xe10\n[<0>] __x64_sys_epoll_ctl+0x5d/0x90\n", true},
+		{"it reads a file", "[<0>] folio_wait_bit_common+0x9e/0x580\n[<0>] filemap_fault+0x9/0x8\n[<0>] exc_page_fault+0x1d8/0x770\n", false},
+	} {
+		if got := holdsForMemory.MatchString(test.stack); got != test.holds {
+			t.Errorf("%s: it holds the lock: %v", test.name, got)
+		}
+	}
+}
+
+func TestWhoHoldsALockOfTheHostSeldomGoesOn(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		number int
+		pause  time.Duration
+		often  bool
+	}{
+		{"once", 1, 0, false},
+		{"for a moment", 9, 100 * time.Millisecond, false},
+		{"for seconds", 3, time.Second, true},
+		{"now and then", 100, 25 * time.Second, true},
+		{"seldom", 100, 40 * time.Second, false},
+	} {
+		var h holds
+		now, often := time.Unix(1_700_000_000, 0), false
+		for range test.number {
+			often = often || h.often(now)
+			now = now.Add(test.pause)
+		}
+		if often != test.often {
+			t.Errorf("%s: too often: %v", test.name, often)
+		}
+	}
+}
+
+// The kernel walks through all locks of a file whenever somebody closes it, and some files
+// are one for the whole host.
+func TestAContainerWithManyLocksOnFilesOfTheHostIsEnded(t *testing.T) {
+	const eventfd = `my $fd = syscall %d, 0, 0; open my $f, "+<&=", $fd or die $!; my $call = %d;`
+	for name, file := range map[string]string{
+		"of a process":                    fmt.Sprintf(eventfd, unix.SYS_EVENTFD2, unix.F_SETLK),
+		"of an open file":                 fmt.Sprintf(eventfd, unix.SYS_EVENTFD2, unix.F_OFD_SETLK),
+		"of a process, on a file of /sys": fmt.Sprintf(`open my $f, "<", "/sys/kernel/mm/transparent_hugepage/hpage_pmd_size" or die $!; my $call = %d;`, unix.F_SETLK),
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			neighbour, _ := f.create(size(32))
+			hostile, _ := f.create(size(32))
+			locks := func(guid string, number int) *run {
+				return f.as("nobody", guid, fmt.Sprintf(`exec perl -e '$| = 1; %s
+					for (reverse 1..%d) { fcntl $f, $call, pack("s s x4 q q i x4", 0, 0, 2*$_, 1, 0) or die $! }
+					print "ready\n"; sleep 1000'`, file, number))
+			}
+			modest := locks(neighbour, manyShared/10)
+			modest.says("ready")
+			greedy := locks(hostile, 30_000)
+			if end := greedy.end(); !strings.Contains(end.String(), "too many locks") {
+				t.Errorf("it ended as %+v, and not for what it does: %s", end, greedy.stderr)
+			}
+			if err := modest.Signal(executor.Terminate); err != nil {
+				t.Fatal(err)
+			}
+			if end := modest.end(); end != (executor.Exit{Signal: 15}) {
+				t.Errorf("its neighbour ended with %v", end)
+			}
+		})
+	}
+}
+
+func TestACallThatWaitsForMemoryIsSeenInItsStack(t *testing.T) {
+	for _, test := range []struct {
+		name, stack string
+		in          bool
+	}{
+		{"a program that reaches a page", "[<0>] lock_mm_and_find_vma+0x9e/0x580\n[<0>] exc_page_fault+0x1d8/0x770\n[<0>] asm_exc_page_fault+0x22/0x30\n", false},
+		{"a call that reaches a page", "[<0>] lock_mm_and_find_vma+0x9e/0x580\n[<0>] exc_page_fault+0x1d8/0x770\n[<0>] asm_exc_page_fault+0x22/0x30\n[<0>] filldir64+0xb1/0x190\n[<0>] iterate_dir+0x9/0x8\n[<0>] do_syscall_64+0x5d/0x90\n[<0>] entry_SYSCALL_64_after_hwframe+0x4b/0x53\n", true},
+		{"a program on arm64", "[<0>] do_page_fault+0x1d8/0x770\n[<0>] do_translation_fault+0xb0/0xcc\n[<0>] do_mem_abort+0x4c/0xa0\n[<0>] el0_da+0x38/0xf0\n[<0>] el0t_64_sync_handler+0xe8/0x140\n[<0>] el0t_64_sync+0x1a8/0x1ac\n", false},
+		{"a call on arm64", "[<0>] do_page_fault+0x1d8/0x770\n[<0>] do_mem_abort+0x4c/0xa0\n[<0>] el1_abort+0x40/0x70\n[<0>] el1h_64_sync+0x6c/0x70\n[<0>] filldir64+0xb1/0x190\n[<0>] invoke_syscall+0x50/0x120\n[<0>] do_el0_svc+0x24/0x38\n[<0>] el0_svc+0x3c/0x140\n", true},
+		{"another call", "[<0>] ep_poll+0x1d8/0x770\n[<0>] do_syscall_64+0x5d/0x90\n", false},
+	} {
+		if got := inCall.MatchString(test.stack); got != test.in {
+			t.Errorf("%s: it waits in a call: %v", test.name, got)
+		}
+	}
+}
