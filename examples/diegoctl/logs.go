@@ -116,7 +116,7 @@ func (c *call) logsOfInstance(r *remote, guid string, index int) error {
 			return &missingError{why}
 		case s.container != "" && s.container != seen.container:
 			if seen.container != "" {
-				fmt.Fprintf(c.stderr, "--- %s goes on in container %s on %s\n", s.name, s.container, s.cellID)
+				c.note("--- %s goes on in container %s on %s", s.name, s.container, s.cellID)
 			}
 			seen = s
 			err = c.copyLog(c.ctx, r, &seen, c.Out)
@@ -133,7 +133,7 @@ func (c *call) logsOfInstance(r *remote, guid string, index int) error {
 		case err != nil && (!cut || seen.container == ""):
 			return err
 		case cut && !lost:
-			fmt.Fprintf(c.stderr, "--- %s: %v; waiting for it\n", seen.name, err)
+			c.note("--- %s: %v; waiting for it", seen.name, err)
 		}
 		lost = cut
 		select {
