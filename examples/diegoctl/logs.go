@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -204,7 +203,7 @@ func (c *call) copyLog(ctx context.Context, r *remote, s *source, to io.Writer) 
 			return &cellError{s.cellID, err}
 		}
 		if labelled && chunk.Labels != nil {
-			if err := source.Rename(c.labelText(chunk.Labels)); err != nil {
+			if err := source.Rename(logLabelText(chunk.Labels)); err != nil {
 				return err
 			}
 		}
@@ -216,16 +215,11 @@ func (c *call) copyLog(ctx context.Context, r *remote, s *source, to io.Writer) 
 	return nil
 }
 
-// labelText is the labels in JSON, without what could change the terminal.
-func (c *call) labelText(l *rep.LogLabels) string {
+// logLabelText is the labels in JSON, without what could change a terminal.
+func logLabelText(l *rep.LogLabels) string {
 	text, err := json.Marshal(l)
 	if err != nil { // there is nothing in labels that JSON cannot have
 		return err.Error()
 	}
-	if !c.terminal {
-		return string(text)
-	}
-	var b strings.Builder
-	_, _ = (&show.Visible{Out: &b}).Write(text)
-	return b.String()
+	return string(show.EscapeJSON(text))
 }
