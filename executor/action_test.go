@@ -2,6 +2,7 @@ package executor_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -78,6 +79,29 @@ func TestTheLimitsOfATreeAreInclusive(t *testing.T) {
 		several[i] = run("/a")
 	}
 	mustBeValid(t, executor.Action{Codependent: &executor.CodependentAction{Actions: several}})
+}
+
+func TestFarTooManyActionsAreNotDecoded(t *testing.T) {
+	list := func(n int, of string) string {
+		return `{"serial":{"actions":[` + strings.TrimSuffix(strings.Repeat(of+",", n), ",") + `]}}`
+	}
+	for _, tt := range []struct{ text, want string }{
+		{list(1_000_000, "{}"), "serial.actions: 1000000: want at most 1000 actions in one tree"},
+		{list(100_000, "null"), "serial.actions: 100000: want at most 1000 actions in one tree"},
+		{list(101, list(100, `{"run":{}}`)), "serial.actions[98].serial.actions: 10001: want at most 1000 actions in one tree"},
+		{`{"try":{"action":` + list(10_001, `{"run":{}}`) + `}}`, "try.action.serial.actions: 10001: want at most 1000 actions in one tree"},
+	} {
+		var a executor.Action
+		var invalid *executor.ValidationError
+		if err := a.UnmarshalJSON([]byte(tt.text)); !errors.As(err, &invalid) || invalid.Fields[0].String() != tt.want {
+			t.Errorf("the error is %.300v, want %s", err, tt.want)
+		}
+	}
+	// Validate refuses fewer, and names the place in the whole record.
+	var a executor.Action
+	if err := a.UnmarshalJSON([]byte(list(10_000, "{}"))); err != nil || len(a.Serial.Actions) != 10_000 {
+		t.Errorf("10,000 are not decoded: %v", err)
+	}
 }
 
 func TestATreeThatContainsItselfIsRefused(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 // UnmarshalJSON accepts an object with at most one member, which names a kind
 // exactly. Everything else (an unknown kind, several kinds or one kind twice,
-// a member of the wrong type, actions nested too deep) is a *ValidationError
+// a member of the wrong type, actions nested too deep, far too many actions) is a *ValidationError
 // with the path from a to the member. Like every JSON decoder of this module
 // it ignores unknown members inside of an action, so that an older reader
 // understands a newer writer.
@@ -24,7 +24,7 @@ func (a *Action) UnmarshalJSON(data []byte) error {
 		return err
 	}
 	var v Validator
-	decoded := decodeAction(object, &v, 1)
+	decoded := decodeAction(object, &v, 1, new(int))
 	if err := v.Err(); err != nil {
 		return err
 	}
@@ -32,9 +32,13 @@ func (a *Action) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
+// maxDecoded is the most actions in lists of one tree that are decoded, because each costs
+// far more than its text. [Action.Validate] already refuses a tenth of that.
+const maxDecoded = 10 * MaxActionNodes
+
 // decodeAction decodes an action at the given depth from valid JSON. What is
-// wrong goes to v.
-func decodeAction(data json.RawMessage, v *Validator, depth int) Action {
+// wrong goes to v. listed is how many actions the lists of the tree have so far.
+func decodeAction(data json.RawMessage, v *Validator, depth int, listed *int) Action {
 	var a Action
 	if len(data) == 0 || string(data) == "null" {
 		return a // an action without a kind: Validate refuses it where one is required
@@ -63,7 +67,7 @@ func decodeAction(data json.RawMessage, v *Validator, depth int) Action {
 			v.Check(false, kind, "", oneKind)
 			return a
 		}
-		a.decodeKind(Kind(kind), value, v, depth)
+		a.decodeKind(Kind(kind), value, v, depth, listed)
 	}
 	return a
 }
@@ -71,7 +75,7 @@ func decodeAction(data json.RawMessage, v *Validator, depth int) Action {
 // decodeKind decodes the one member of an action. The structs embed an action
 // and shadow the field that holds other actions, so that those are decoded
 // here, with their path and depth, and not by encoding/json.
-func (a *Action) decodeKind(kind Kind, data json.RawMessage, v *Validator, depth int) {
+func (a *Action) decodeKind(kind Kind, data json.RawMessage, v *Validator, depth int, listed *int) {
 	v, depth = v.In(string(kind)), depth+1
 	switch kind {
 	case KindRun:
@@ -90,7 +94,7 @@ func (a *Action) decodeKind(kind Kind, data json.RawMessage, v *Validator, depth
 			Action json.RawMessage `json:"action"`
 		}{TimeoutAction: a.Timeout}
 		decodeFields(data, &fields, v)
-		a.Timeout.Action = decodeAction(fields.Action, v.In("action"), depth)
+		a.Timeout.Action = decodeAction(fields.Action, v.In("action"), depth, listed)
 	case KindTry:
 		a.Try = new(TryAction)
 		fields := struct {
@@ -98,7 +102,7 @@ func (a *Action) decodeKind(kind Kind, data json.RawMessage, v *Validator, depth
 			Action json.RawMessage `json:"action"`
 		}{TryAction: a.Try}
 		decodeFields(data, &fields, v)
-		a.Try.Action = decodeAction(fields.Action, v.In("action"), depth)
+		a.Try.Action = decodeAction(fields.Action, v.In("action"), depth, listed)
 	case KindEmitProgress:
 		a.EmitProgress = new(EmitProgressAction)
 		fields := struct {
@@ -106,7 +110,7 @@ func (a *Action) decodeKind(kind Kind, data json.RawMessage, v *Validator, depth
 			Action json.RawMessage `json:"action"`
 		}{EmitProgressAction: a.EmitProgress}
 		decodeFields(data, &fields, v)
-		a.EmitProgress.Action = decodeAction(fields.Action, v.In("action"), depth)
+		a.EmitProgress.Action = decodeAction(fields.Action, v.In("action"), depth, listed)
 	case KindParallel:
 		a.Parallel = new(ParallelAction)
 		fields := struct {
@@ -114,7 +118,7 @@ func (a *Action) decodeKind(kind Kind, data json.RawMessage, v *Validator, depth
 			Actions []json.RawMessage `json:"actions"`
 		}{ParallelAction: a.Parallel}
 		decodeFields(data, &fields, v)
-		a.Parallel.Actions = decodeActions(fields.Actions, v, depth)
+		a.Parallel.Actions = decodeActions(fields.Actions, v, depth, listed)
 	case KindSerial:
 		a.Serial = new(SerialAction)
 		fields := struct {
@@ -122,7 +126,7 @@ func (a *Action) decodeKind(kind Kind, data json.RawMessage, v *Validator, depth
 			Actions []json.RawMessage `json:"actions"`
 		}{SerialAction: a.Serial}
 		decodeFields(data, &fields, v)
-		a.Serial.Actions = decodeActions(fields.Actions, v, depth)
+		a.Serial.Actions = decodeActions(fields.Actions, v, depth, listed)
 	case KindCodependent:
 		a.Codependent = new(CodependentAction)
 		fields := struct {
@@ -130,16 +134,20 @@ func (a *Action) decodeKind(kind Kind, data json.RawMessage, v *Validator, depth
 			Actions []json.RawMessage `json:"actions"`
 		}{CodependentAction: a.Codependent}
 		decodeFields(data, &fields, v)
-		a.Codependent.Actions = decodeActions(fields.Actions, v, depth)
+		a.Codependent.Actions = decodeActions(fields.Actions, v, depth, listed)
 	default:
 		v.Check(false, "", "", oneKind)
 	}
 }
 
-func decodeActions(data []json.RawMessage, v *Validator, depth int) []Action {
+func decodeActions(data []json.RawMessage, v *Validator, depth int, listed *int) []Action {
+	if *listed += len(data); *listed > maxDecoded {
+		v.Check(false, "actions", *listed, fmt.Sprintf("at most %d actions in one tree", MaxActionNodes))
+		return nil
+	}
 	actions := make([]Action, len(data))
 	for i := range data {
-		actions[i] = decodeAction(data[i], v.At("actions", i), depth)
+		actions[i] = decodeAction(data[i], v.At("actions", i), depth, listed)
 	}
 	return actions
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -31,6 +32,8 @@ type process struct {
 	// terminal is true if stdout is one; width is its width, 0 if not known.
 	terminal bool
 	width    int
+	// stderrTerminal is true if stderr is a terminal.
+	stderrTerminal bool
 	// own is the terminal of stdin, nil if stdin is none.
 	own terminal.Terminal
 }
@@ -57,6 +60,25 @@ func (p *process) call(cmd *cobra.Command, args []string) *call {
 		c.Colour = true
 	}
 	return c
+}
+
+// streams returns stdout and stderr for bytes that come from a container. A container
+// is not trusted with a terminal, and each of the two may be one without the other.
+func (p *process) streams() (stdout, stderr io.Writer) {
+	stdout, stderr = p.stdout, p.stderr
+	if p.terminal {
+		stdout = &show.Visible{Out: stdout}
+	}
+	if p.stderrTerminal {
+		stderr = &show.Visible{Out: stderr}
+	}
+	return stdout, stderr
+}
+
+// note writes a line to stderr. Names and errors of tenants in it cannot change the
+// terminal.
+func (p *process) note(format string, args ...any) {
+	fmt.Fprintln(p.stderr, show.Printable(fmt.Sprintf(format, args...)))
 }
 
 // An action is what a command does.

@@ -74,7 +74,7 @@ func events(c *call, r *remote) error {
 		var corrupt *storage.CorruptError
 		switch {
 		case errors.As(err, &corrupt):
-			fmt.Fprintf(c.stderr, "event %d cannot be decoded: %v\n", corrupt.Key.Sequence, corrupt.Err)
+			c.note("event %d cannot be decoded: %v", corrupt.Key.Sequence, corrupt.Err)
 			e.Sequence = corrupt.Key.Sequence
 		case err != nil:
 			return err

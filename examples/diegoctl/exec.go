@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/diegosdk/diego/examples/diegoctl/internal/cli"
-	"github.com/diegosdk/diego/examples/diegoctl/internal/show"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/executor/filecopy"
 	"github.com/diegosdk/diego/rep"
@@ -91,9 +90,7 @@ func execute(c *call, r *remote) error {
 		go c.tellSizes(ctx, changes, control)
 		defer context.AfterFunc(c.ctx, cancel)()
 	} else {
-		if c.terminal { // what is in a container is not trusted with the terminal
-			streams.Stdout, streams.Stderr = &show.Visible{Out: c.stdout}, &show.Visible{Out: c.stderr}
-		}
+		streams.Stdout, streams.Stderr = c.streams()
 		defer context.AfterFunc(c.ctx, func() {
 			select {
 			case control <- executor.SessionControl{Signal: executor.SignalInterrupt}:

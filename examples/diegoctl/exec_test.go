@@ -68,6 +68,38 @@ func TestACommandInAContainerIsLikeOneHere(t *testing.T) {
 	}
 }
 
+func TestEachStreamThatIsATerminalShowsEscapesOfACommandAsText(t *testing.T) {
+	f := working(t)
+	const raw, visible = "\x1b]0;PWN\a", `\x1b]0;PWN\x07`
+	for _, tt := range []struct {
+		stdout, stderr   bool
+		wantOut, wantErr string
+	}{
+		{false, false, raw, raw},
+		{true, false, visible, raw},
+		{false, true, raw, visible},
+		{true, true, visible, visible},
+	} {
+		var out, errs bytes.Buffer
+		p := f.process(&out, &errs)
+		p.terminal, p.stderrTerminal = tt.stdout, tt.stderr
+		if code := run(context.Background(), []string{"exec", "web/0", "--", "sh", "-c", `printf '\033]0;PWN\007'; printf '\033]0;PWN\007' >&2`}, p); code != 0 {
+			t.Errorf("it exits with %d", code)
+		}
+		if out.String() != tt.wantOut || errs.String() != tt.wantErr {
+			t.Errorf("with terminals %v and %v it writes %q and %q, want %q and %q", tt.stdout, tt.stderr, &out, &errs, tt.wantOut, tt.wantErr)
+		}
+	}
+}
+
+func TestANoteIsOneLineWithoutEscapes(t *testing.T) {
+	var errs bytes.Buffer
+	(&process{stderr: &errs}).note("waiting for %s", "x\x1b]0;PWN\a\n\u202ey")
+	if got, want := errs.String(), "waiting for x ]0;PWN   y\n"; got != want {
+		t.Errorf("it is %q, want %q", got, want)
+	}
+}
+
 func TestAnInterruptReachesTheCommand(t *testing.T) {
 	f := working(t)
 	ctx, interrupt := context.WithCancel(context.Background())

@@ -179,11 +179,13 @@ func (p *process) exit(cmd *cobra.Command, err error) int {
 	}
 	lines := strings.Split(message, "\n")
 	for i := range lines {
-		lines[i] = show.Red.Of(show.Printable(lines[i])).Show(c.terminal && c.Colour)
+		lines[i] = show.Red.Of(show.Printable(lines[i])).Show(c.stderrTerminal && c.Colour)
 	}
 	fmt.Fprintln(c.stderr, strings.Join(lines, "\n"))
 	if advice != "" {
-		fmt.Fprintln(c.stderr, "  "+strings.ReplaceAll(advice, "\n", "\n  "))
+		for line := range strings.SplitSeq(advice, "\n") {
+			c.note("  %s", line)
+		}
 	}
 	return code
 }

@@ -78,7 +78,7 @@ func lockHold(c *call, r *remote) error {
 		Locks: r.locks, Name: c.arg(0), Owner: cmp.Or(c.text("owner"), thisProcess()), Value: c.text("value"), TTL: ttl,
 		Waiting: func(err error) {
 			if held := (*storage.HeldError)(nil); !said && errors.As(err, &held) {
-				fmt.Fprintf(c.stderr, "waiting for the lock %s, which %s holds\n", c.arg(0), show.Printable(held.Lease.Owner))
+				c.note("waiting for the lock %s, which %s holds", c.arg(0), held.Lease.Owner)
 				said = true
 			}
 		},

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -116,7 +115,7 @@ func (c *call) logsOfInstance(r *remote, guid string, index int) error {
 			return &missingError{why}
 		case s.container != "" && s.container != seen.container:
 			if seen.container != "" {
-				fmt.Fprintf(c.stderr, "--- %s goes on in container %s on %s\n", s.name, s.container, s.cellID)
+				c.note("--- %s goes on in container %s on %s", s.name, s.container, s.cellID)
 			}
 			seen = s
 			err = c.copyLog(c.ctx, r, &seen, c.Out)
@@ -133,7 +132,7 @@ func (c *call) logsOfInstance(r *remote, guid string, index int) error {
 		case err != nil && (!cut || seen.container == ""):
 			return err
 		case cut && !lost:
-			fmt.Fprintf(c.stderr, "--- %s: %v; waiting for it\n", seen.name, err)
+			c.note("--- %s: %v; waiting for it", seen.name, err)
 		}
 		lost = cut
 		select {
@@ -204,7 +203,7 @@ func (c *call) copyLog(ctx context.Context, r *remote, s *source, to io.Writer) 
 			return &cellError{s.cellID, err}
 		}
 		if labelled && chunk.Labels != nil {
-			if err := source.Rename(c.labelText(chunk.Labels)); err != nil {
+			if err := source.Rename(logLabelText(chunk.Labels)); err != nil {
 				return err
 			}
 		}
@@ -216,16 +215,11 @@ func (c *call) copyLog(ctx context.Context, r *remote, s *source, to io.Writer) 
 	return nil
 }
 
-// labelText is the labels in JSON, without what could change the terminal.
-func (c *call) labelText(l *rep.LogLabels) string {
+// logLabelText is the labels in JSON, without what could change a terminal.
+func logLabelText(l *rep.LogLabels) string {
 	text, err := json.Marshal(l)
 	if err != nil { // there is nothing in labels that JSON cannot have
 		return err.Error()
 	}
-	if !c.terminal {
-		return string(text)
-	}
-	var b strings.Builder
-	_, _ = (&show.Visible{Out: &b}).Write(text)
-	return b.String()
+	return string(show.EscapeJSON(text))
 }

@@ -41,9 +41,10 @@ func main() {
 	// A second signal ends the process even if a command does not stop.
 	context.AfterFunc(ctx, stop)
 	width, isTerminal := terminal.Width(os.Stdout)
+	_, stderrTerminal := terminal.Width(os.Stderr)
 	os.Exit(run(ctx, os.Args[1:], &process{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
 		env: os.Getenv, now: executor.UTC(time.Now), after: time.After, dial: dialHTTP, examine: daemon.Examine,
-		terminal: isTerminal, width: width, own: terminal.Of(os.Stdin),
+		terminal: isTerminal, stderrTerminal: stderrTerminal, width: width, own: terminal.Of(os.Stdin),
 	}))
 }

@@ -189,7 +189,7 @@ func (w *world) run(r *remote, stdin string, line ...string) ran {
 	w.mu.Unlock()
 	code := run(ctx, line, &process{
 		stdin: strings.NewReader(stdin), stdout: &out, stderr: &errs, env: func(string) string { return "" },
-		terminal: w.terminal, width: w.width, now: w.clock.Now, after: w.after, dial: func(connection) (*remote, error) { return r, nil }, examine: examineModel,
+		terminal: w.terminal, stderrTerminal: w.terminal, width: w.width, now: w.clock.Now, after: w.after, dial: func(connection) (*remote, error) { return r, nil }, examine: examineModel,
 	})
 	return ran{out.String(), errs.String(), code}
 }

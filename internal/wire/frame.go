@@ -51,6 +51,8 @@ type peer struct {
 	out map[byte]*outflow
 	// handle gets the other frames, in the goroutine of receive.
 	handle func(kind byte, content []byte) error
+	// senseless is wrapped by the errors of frames that make no sense.
+	senseless error
 	// write bounds a write; nil means that only the other side's silence ends it.
 	write func()
 
@@ -103,21 +105,25 @@ func (p *peer) receive(silence time.Duration) error {
 	defer silent.Stop()
 	var header [5]byte
 	var due time.Time // of the next frame, without the burst
-	for {
+	for n := 1; ; n++ {
 		if _, err := io.ReadFull(p.conn, header[:]); err != nil {
 			return p.why(err)
 		}
 		size := binary.BigEndian.Uint32(header[1:])
 		if size > maxFrame {
-			return fmt.Errorf("%w: a frame of %d bytes", ErrGarbled, size)
+			return fmt.Errorf("%w: frame %d has %d bytes; want at most %d", p.senseless, n, size, maxFrame)
 		}
 		content := make([]byte, size)
 		if _, err := io.ReadFull(p.conn, content); err != nil {
 			return p.why(err)
 		}
 		silent.Reset(silence)
-		if err := p.frame(header[0], content); err != nil {
+		switch err := p.frame(header[0], content); err {
+		case nil:
+		case errResult:
 			return err
+		default:
+			return fmt.Errorf("%w: frame %d of kind %d: %w", p.senseless, n, header[0], err)
 		}
 		now := time.Now()
 		if due.Before(now) {
@@ -138,6 +144,7 @@ func (p *peer) why(err error) error {
 	return err
 }
 
+// frame carries out a frame. An error other than errResult says what makes no sense.
 func (p *peer) frame(kind byte, content []byte) error {
 	if f := p.in[kind]; f != nil {
 		return f.put(content)
@@ -147,7 +154,7 @@ func (p *peer) frame(kind byte, content []byte) error {
 		return nil
 	case frameTaken:
 		if len(content) != 5 || p.out[content[0]] == nil {
-			return fmt.Errorf("%w: a frame about no stream", ErrGarbled)
+			return errors.New("it is about no stream")
 		}
 		return p.out[content[0]].grant(binary.BigEndian.Uint32(content[1:]))
 	}
@@ -194,7 +201,7 @@ func (f *inflow) put(content []byte) error {
 	f.peer.mu.Lock()
 	defer f.peer.mu.Unlock()
 	if len(f.held)+len(content) > windowBytes || f.ended {
-		return fmt.Errorf("%w: more of a stream than there is room for", ErrGarbled)
+		return errors.New("it has more of a stream than there is room for, or comes after its end")
 	}
 	f.held = append(f.held, content...)
 	f.wake.Signal()
@@ -253,7 +260,7 @@ func (f *outflow) grant(n uint32) error {
 	f.peer.mu.Lock()
 	defer f.peer.mu.Unlock()
 	if n > uint32(windowBytes-f.room) {
-		return fmt.Errorf("%w: more of a stream was taken than was sent", ErrGarbled)
+		return errors.New("it says that more of a stream was taken than was sent")
 	}
 	f.room += int(n)
 	f.wake.Signal()

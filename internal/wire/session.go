@@ -101,7 +101,7 @@ func (e *Session[A, In, Out]) serve(s *Server, api A, w http.ResponseWriter, r *
 			io.Reader
 			io.WriteCloser
 		}{io.MultiReader(bytes.NewReader(before), conn), conn},
-		in: map[byte]*inflow{}, out: map[byte]*outflow{},
+		in: map[byte]*inflow{}, out: map[byte]*outflow{}, senseless: executor.ErrInvalid,
 		write: func() { _ = conn.SetWriteDeadline(time.Now().Add(s.WriteTimeout)) },
 	}
 	stdin := p.inflow(frameStdin)
@@ -113,7 +113,7 @@ func (e *Session[A, In, Out]) serve(s *Server, api A, w http.ResponseWriter, r *
 			return nil
 		case frameControl:
 			if len(content) > maxControl {
-				return fmt.Errorf("%w: a control of %d bytes", ErrGarbled, len(content))
+				return fmt.Errorf("it has %d bytes; want at most %d", len(content), maxControl)
 			}
 			var c executor.SessionControl
 			if err := decodeStrictly(content, &c); err != nil {
@@ -125,13 +125,19 @@ func (e *Session[A, In, Out]) serve(s *Server, api A, w http.ResponseWriter, r *
 			}
 			return nil
 		}
-		return fmt.Errorf("%w: a frame of kind %d", ErrGarbled, kind)
+		return errKind
 	}
 	gone := make(chan struct{})
 	go func() {
 		defer close(gone)
 		err := p.receive(missedBeats * s.Heartbeat)
-		cancel(fmt.Errorf("%w: %w", errClientGone, err))
+		if !errors.Is(err, executor.ErrInvalid) {
+			cancel(fmt.Errorf("%w: %w", errClientGone, err))
+			return
+		}
+		cancel(err)
+		// The client is still there. Take what it had on the way when the result comes.
+		_, _ = io.CopyN(io.Discard, p.conn, maxFrame)
 	}()
 	// End what still waits in a stream.
 	defer context.AfterFunc(ctx, func() { p.end(context.Cause(ctx)) })()
@@ -202,16 +208,16 @@ func (e *Session[A, In, Out]) Do(ctx context.Context, client *Client, in In, s e
 		return out, err
 	}
 	defer conn.Close()
-	p := &peer{conn: conn, in: map[byte]*inflow{}, out: map[byte]*outflow{}}
+	p := &peer{conn: conn, in: map[byte]*inflow{}, out: map[byte]*outflow{}, senseless: ErrGarbled}
 	stdin, stdout, stderr := p.outflow(frameStdin), p.inflow(frameStdout), p.inflow(frameStderr)
 	var last *result
 	p.handle = func(kind byte, content []byte) error {
 		if kind != frameResult {
-			return fmt.Errorf("%w: a frame of kind %d", ErrGarbled, kind)
+			return errKind
 		}
 		var r result
 		if err := json.Unmarshal(content, &r); err != nil {
-			return fmt.Errorf("%w: %w", ErrGarbled, err)
+			return err
 		}
 		last = &r
 		stdout.end()
@@ -259,7 +265,10 @@ func (e *Session[A, In, Out]) Do(ctx context.Context, client *Client, in In, s e
 	return out, nil
 }
 
-var errResult = errors.New("the result has come")
+var (
+	errResult = errors.New("the result has come")
+	errKind   = errors.New("this side takes no such frames")
+)
 
 // give sends input and controls. An error of the input ends the session: otherwise
 // the program would take a part of the input for all of it.

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -259,33 +260,54 @@ func TestEitherSideEndsASessionInWhichItHearsNothing(t *testing.T) {
 }
 
 func TestFramesThatMakeNoSenseEndASession(t *testing.T) {
-	for name, sent := range map[string][]byte{
-		"too long":           binary.BigEndian.AppendUint32([]byte{frameStdin}, maxFrame+1),
-		"more than a window": bytes.Repeat(frame(frameStdin, strings.Repeat("x", windowBytes)), 2),
-		"after the end":      append(frame(frameEnd, ""), frame(frameStdin, "x")...),
-		"of the other side":  frame(frameStdout, "x"),
-		"of no kind":         frame(99, ""),
-		"about no stream":    frame(frameTaken, "\x63\x00\x00\x00\x01"),
-		"taken, not sent":    frame(frameTaken, "\x01\x00\x00\x00\x01"),
-		"too short":          frame(frameTaken, "\x01"),
-		"no control":         frame(frameControl, `{"what": 1}`),
-		"too much control":   frame(frameControl, "{"+strings.Repeat(" ", maxControl)+"}"),
+	for _, tt := range []struct {
+		name, says string
+		sent       []byte
+	}{
+		{"too long", "frame 1 has 1048577 bytes; want at most 1048576", binary.BigEndian.AppendUint32([]byte{frameStdin}, maxFrame+1)},
+		{"more than a window", "frame 2 of kind 0: it has more of a stream", bytes.Repeat(frame(frameStdin, strings.Repeat("x", windowBytes)), 2)},
+		{"after the end", "frame 2 of kind 0: it has more of a stream", append(frame(frameEnd, ""), frame(frameStdin, "x")...)},
+		{"of the other side", "frame 1 of kind 1: this side takes no such frames", frame(frameStdout, "x")},
+		{"of no kind", "frame 1 of kind 99: this side takes no such frames", frame(99, "")},
+		{"about no stream", "frame 1 of kind 4: it is about no stream", frame(frameTaken, "\x63\x00\x00\x00\x01")},
+		{"taken, not sent", "frame 1 of kind 4: it says that more of a stream was taken", frame(frameTaken, "\x01\x00\x00\x00\x01")},
+		{"too short", "frame 1 of kind 4: it is about no stream", frame(frameTaken, "\x01")},
+		{"no control", "frame 1 of kind 5: invalid input: what", frame(frameControl, `{"what": 1}`)},
+		{"too much control", "frame 1 of kind 5: it has 4098 bytes; want at most 4096", frame(frameControl, "{"+strings.Repeat(" ", maxControl)+"}")},
+		{"and more comes", "frame 1 of kind 99", append(frame(99, ""), bytes.Repeat(frame(frameAlive, ""), 1000)...)},
 	} {
 		ended := make(chan error, 1)
 		_, server := talkWith(t, newServer(), func(ctx context.Context, _ words, _ executor.Streams) (words, error) {
 			<-ctx.Done()
 			ended <- context.Cause(ctx)
-			return words{}, ctx.Err()
+			return words{}, context.Cause(ctx)
 		})
-		conn, _ := upgraded(t, server)
-		if _, err := conn.Write(sent); err != nil {
+		conn, answer := upgraded(t, server)
+		if _, err := conn.Write(tt.sent); err != nil {
 			t.Fatal(err)
 		}
-		err := <-ended
-		var invalid *executor.ValidationError
-		if !errors.Is(err, ErrGarbled) && !errors.As(err, &invalid) {
-			t.Errorf("%s: %v", name, err)
+		if err := <-ended; !errors.Is(err, executor.ErrInvalid) || errors.Is(err, errClientGone) {
+			t.Errorf("%s: %v", tt.name, err)
 		}
+		// The client learns that it is to blame, and for which frame.
+		var last result
+		for last.Problem == nil {
+			var header [5]byte
+			_, err := io.ReadFull(answer, header[:])
+			content := make([]byte, binary.BigEndian.Uint32(header[1:]))
+			if _, late := io.ReadFull(answer, content); errors.Join(err, late) != nil {
+				t.Fatalf("%s: %v, %v", tt.name, err, late)
+			}
+			if header[0] == frameResult {
+				if err := json.Unmarshal(content, &last); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if !strings.HasPrefix(last.Problem.Detail, "invalid input: "+tt.says) {
+			t.Errorf("%s: the answer is %q, want %q", tt.name, last.Problem.Detail, tt.says)
+		}
+		conn.Close()
 	}
 }
 

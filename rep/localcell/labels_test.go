@@ -3,6 +3,7 @@ package localcell_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -100,4 +101,46 @@ func TestACellThatNewHasNotMadeServesLogs(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+func TestALogIsReadInSmallPieces(t *testing.T) {
+	b := scripted.New(scripted.Options{})
+	m, err := manager.New(t.Context(), manager.Options{Dir: t.TempDir(), Backend: b, Capacity: executor.Capacity{MemoryMB: 64, DiskMB: 64}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if refused := m.Reserve(executor.Reservation{GUID: "g", Resources: executor.Resources{MemoryMB: 8, DiskMB: 8}}); len(refused) > 0 {
+		t.Fatal(refused)
+	}
+	const text = 100_000
+	if err := m.Initialize("g", executor.Work{RunInfo: executor.RunInfo{RootFS: "host:", Action: executor.Action{
+		Run: &executor.RunAction{Path: scripted.Path, Args: []string{"print " + strings.Repeat("x", text)}, User: "u"}}}}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	var working sync.WaitGroup
+	defer working.Wait()
+	defer cancel()
+	m.Tick(ctx) // makes the log
+	working.Go(func() {
+		for ctx.Err() == nil {
+			m.Tick(ctx)
+			if due, ok := b.Next(); ok {
+				b.Step(due)
+			}
+		}
+	})
+	cell, read := &localcell.Cell{Manager: m}, 0
+	for chunk, err := range cell.Logs(ctx, rep.LogRequest{ContainerGUID: "g", Follow: true}) {
+		if err != nil {
+			t.Fatalf("after %d bytes: %v", read, err)
+		}
+		if len(chunk.Data) > 8<<10 {
+			t.Errorf("a piece has %d bytes", len(chunk.Data))
+		}
+		if read += len(chunk.Data); read >= text {
+			return
+		}
+	}
+	t.Errorf("the log ends after %d bytes", read)
 }

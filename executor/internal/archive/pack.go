@@ -119,7 +119,7 @@ func (p *packer) entry(name, as string, flags int) error {
 		return err
 	}
 	if _, err := io.CopyN(p.out, f, h.Size); err != nil {
-		return fmt.Errorf("%s changed while it was read: %w", name, err)
+		return fmt.Errorf("%s %w: %w", name, tenant.ErrChanged, err)
 	}
 	return nil
 }

@@ -68,8 +68,9 @@ func (c Container) Pack(ctx context.Context, name string, pack func(io.Writer) e
 // refusals are errors that come from what lies in the container. io.EOF is that of a
 // file with less in it than its size, because somebody cuts it off meanwhile or because
 // the kernel makes it (/sys); of an archive that ends early it is io.ErrUnexpectedEOF.
+// tenant.ErrChanged is also that of a link in whose place something else was put.
 var refusals = []error{
-	fs.ErrPermission, fs.ErrExist, archive.ErrTooLarge, io.EOF,
+	fs.ErrPermission, fs.ErrExist, archive.ErrTooLarge, tenant.ErrChanged, io.EOF,
 	syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EAGAIN,
 	syscall.ENOTDIR, syscall.ELOOP, syscall.ENAMETOOLONG,
 }

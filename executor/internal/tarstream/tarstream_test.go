@@ -152,6 +152,7 @@ func TestAnErrorSaysOfWhichContainerItIs(t *testing.T) {
 		{&fs.PathError{Op: "open", Path: "x", Err: syscall.ELOOP}, executor.ErrFileRefused},
 		{&fs.PathError{Op: "open", Path: "x", Err: syscall.ENAMETOOLONG}, executor.ErrFileRefused},
 		{fs.ErrExist, executor.ErrFileRefused},
+		{fmt.Errorf("x %w", tenant.ErrChanged), executor.ErrFileRefused},
 		{other, other},
 	} {
 		if got := c.Err(test.err, "name"); !errors.Is(got, test.kind) || got == test.kind {

@@ -49,7 +49,7 @@ func (r *Root) find(name string, follow bool) (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		target, err := r.root.Readlink(name)
+		target, err := r.Readlink(name)
 		if err != nil {
 			return nil, err
 		}

@@ -14,11 +14,15 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"syscall"
 )
 
 // ErrKind is the error for opening what is neither a file nor a directory, or lies in
 // /proc or /sys.
 var ErrKind = errors.New("it is neither a file nor a directory")
+
+// ErrChanged is the error for a file that a tenant changes in the middle of a read.
+var ErrChanged = errors.New("changed while it was read")
 
 // A Root is a directory that nothing leads out of: links are followed as far
 // as they stay below it. Its methods may be called at once from many
@@ -59,8 +63,15 @@ func (r *Root) WriteFile(name string, content []byte, mode fs.FileMode) error {
 // Lstat describes what is at name; a link is described itself.
 func (r *Root) Lstat(name string) (fs.FileInfo, error) { return r.root.Lstat(name) }
 
-// Readlink is the target of a link.
-func (r *Root) Readlink(name string) (string, error) { return r.root.Readlink(name) }
+// Readlink is the target of a link. What is not a link is an ErrChanged, because callers
+// have seen a link there.
+func (r *Root) Readlink(name string) (string, error) {
+	target, err := r.root.Readlink(name)
+	if errors.Is(err, syscall.EINVAL) {
+		return "", fmt.Errorf("%s %w: it is not a link any more", name, ErrChanged)
+	}
+	return target, err
+}
 
 // Mkdir makes a directory.
 func (r *Root) Mkdir(name string, mode fs.FileMode) error { return r.root.Mkdir(name, mode) }

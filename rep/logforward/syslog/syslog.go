@@ -20,6 +20,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/diegosdk/diego/rep/logforward"
@@ -134,7 +135,7 @@ const (
 //	MSGID     stream
 //
 // These have only printable ASCII and a bounded length; the structured data
-// diego@N has the labels whole, and tags@N the tags. stderr has the severity
+// diego@N has the labels whole, and tags@N the tags, with spaces for control characters. stderr has the severity
 // error, everything else is informational. The text is as it was written.
 func Append(b []byte, r *logforward.Record, enterprise uint32) []byte {
 	priority := priorityInfo
@@ -207,7 +208,9 @@ func printable(c byte, others string) byte {
 }
 
 // appendParameter appends a parameter of structured data. Its name has at most 32
-// bytes of printable ASCII, its value is UTF-8.
+// bytes of printable ASCII, its value is UTF-8. Control characters and line separators in
+// the value become spaces: the lengths of messages keep them apart, but a collector that
+// splits what it got into lines would take a label with a line end for two messages.
 func appendParameter(b []byte, name, value string) []byte {
 	b = append(b, ' ')
 	if name == "" {
@@ -217,11 +220,15 @@ func appendParameter(b []byte, name, value string) []byte {
 		b = append(b, printable(c, `=]"`))
 	}
 	b = append(b, '=', '"')
-	for _, c := range []byte(strings.ToValidUTF8(value, "\ufffd")) {
-		if c == '"' || c == '\\' || c == ']' {
-			b = append(b, '\\')
+	for _, c := range strings.ToValidUTF8(value, "\ufffd") {
+		switch {
+		case c == '"', c == '\\', c == ']':
+			b = append(b, '\\', byte(c))
+		case unicode.In(c, unicode.Cc, unicode.Zl, unicode.Zp):
+			b = append(b, ' ')
+		default:
+			b = utf8.AppendRune(b, c)
 		}
-		b = append(b, c)
 	}
 	return append(b, '"')
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/diegosdk/diego/internal/syslogtest"
@@ -39,7 +40,12 @@ func TestALineBecomesAMessage(t *testing.T) {
 		"an empty line without labels": {logforward.Record{}, `<14>1 2026-01-02T02:04:05.678901Z - - - - [diego@32473]`},
 		"quotes and brackets": {
 			logforward.Record{CellID: "a b", Text: []byte(` "]\ `), Labels: rep.LogLabels{LogGUID: "a\nb", Source: `"]\`, Tags: map[string]string{`a=]" b`: `"]\`, "": ""}}},
-			`<14>1 2026-01-02T02:04:05.678901Z a_b a_b "]\ - [diego@32473 log_guid="a` + "\n" + `b" source="\"\]\\"][tags@32473 _="" a____b="\"\]\\"]  "]\ `,
+			`<14>1 2026-01-02T02:04:05.678901Z a_b a_b "]\ - [diego@32473 log_guid="a b" source="\"\]\\"][tags@32473 _="" a____b="\"\]\\"]  "]\ `,
+		},
+		"controls and line ends": {
+			logforward.Record{CellID: "c\n", Text: []byte("hello"), Labels: rep.LogLabels{LogGUID: "a\r\n<11>1 x\x1b[2J", Source: "\u0085\x7f\u2028é\n",
+				Tags: map[string]string{"t\n": "\t\x00v\u2029\u009b"}}},
+			`<14>1 2026-01-02T02:04:05.678901Z c_ a__<11>1_x_[2J _________ - [diego@32473 log_guid="a  <11>1 x [2J" source="   é "][tags@32473 t_="  v  "] hello`,
 		},
 		"what is too long": {
 			logforward.Record{CellID: strings.Repeat("c", 300), Labels: rep.LogLabels{LogGUID: long, Tags: map[string]string{strings.Repeat("n", 40): "v"}}},
@@ -80,12 +86,20 @@ func FuzzLabelsWithEveryKindOfByte(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		shown := func(value string) string {
+			return strings.Map(func(r rune) rune {
+				if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
+					return ' '
+				}
+				return r
+			}, strings.ToValidUTF8(value, "\ufffd"))
+		}
 		for name, want := range map[string]string{"log_guid": guid, "source": source, "instance_guid": value, "domain": tag} {
-			if got := m.Param("diego@32473", name); got != strings.ToValidUTF8(want, "\ufffd") {
+			if got := m.Param("diego@32473", name); got != shown(want) {
 				t.Errorf("%s is %q, want %q", name, got, want)
 			}
 		}
-		if len(m.Data) != 2 || len(m.Data[1].Params) != 2 || m.Data[1].Params[0][1] != strings.ToValidUTF8(value, "\ufffd") && m.Data[1].Params[1][1] != strings.ToValidUTF8(value, "\ufffd") {
+		if len(m.Data) != 2 || len(m.Data[1].Params) != 2 || m.Data[1].Params[0][1] != shown(value) && m.Data[1].Params[1][1] != shown(value) {
 			t.Errorf("the tags are %+v", m.Data)
 		}
 		if m.Text != string(text) && (utf8.Valid(text) || m.Text != strings.TrimLeft(string(text), "\ufeff")) {

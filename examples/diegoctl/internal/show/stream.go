@@ -31,7 +31,7 @@ func (v *Visible) Write(data []byte) (int, error) {
 			text = append(text, rest[0])
 		case r == utf8.RuneError && size == 1, r < utf8.RuneSelf && unicode.IsControl(r):
 			text = fmt.Appendf(text, `\x%02x`, rest[0])
-		case unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp):
+		case controls(r):
 			text = fmt.Appendf(text, `\u%04x`, r)
 		default:
 			text = append(text, rest[:size]...)
@@ -43,6 +43,30 @@ func (v *Visible) Write(data []byte) (int, error) {
 		return 0, err
 	}
 	return len(data), nil
+}
+
+// controls reports whether a character could change what a terminal shows or does.
+func controls(r rune) bool {
+	return unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
+}
+
+// EscapeJSON escapes in valid JSON the characters that could change what a terminal shows
+// or does. encoding/json leaves DEL, the controls above U+007F and the marks that change
+// the direction of text as they are. Bytes that are not valid UTF-8 become U+FFFD, as
+// encoding/json reads them. The value stays the same.
+func EscapeJSON(text []byte) []byte {
+	out := make([]byte, 0, len(text))
+	for rest := text; len(rest) > 0; {
+		r, size := utf8.DecodeRune(rest)
+		switch {
+		case r == utf8.RuneError && size == 1, r >= ' ' && controls(r): // below, there are only the spaces between tokens
+			out = fmt.Appendf(out, `\u%04x`, r)
+		default:
+			out = append(out, rest[:size]...)
+		}
+		rest = rest[size:]
+	}
+	return out
 }
 
 // A Merger puts the lines of several sources into one stream. Its sources may

@@ -2,7 +2,6 @@ package show
 
 import (
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -125,11 +124,20 @@ func wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
+// printableLines is Printable for a text of several lines, whose ends stay.
+func printableLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = Printable(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}
+
 // Printable is s without the characters that could move the cursor, or show text in
 // another order.
 func Printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp) || r == utf8.RuneError {
+		if controls(r) || r == utf8.RuneError {
 			return ' '
 		}
 		return r

@@ -81,7 +81,7 @@ func (p *Printer) Show(v *View) error {
 	out.WriteString(body)
 	for _, note := range v.Notes {
 		out.WriteByte('\n')
-		for _, line := range wrap(note, p.Width) {
+		for _, line := range wrap(printableLines(note), p.Width) {
 			fmt.Fprintln(&out, line)
 		}
 	}
@@ -96,7 +96,8 @@ func (p *Printer) Line(cells ...Cell) error {
 	return err
 }
 
-// Emit writes one document on one line.
+// Emit writes one document on one line, without characters that could change what a
+// terminal shows or does.
 func (p *Printer) Emit(doc any) error {
 	var line bytes.Buffer
 	e := json.NewEncoder(&line)
@@ -104,7 +105,7 @@ func (p *Printer) Emit(doc any) error {
 	if err := e.Encode(doc); err != nil {
 		return err
 	}
-	_, err := p.Out.Write(line.Bytes())
+	_, err := p.Out.Write(EscapeJSON(line.Bytes()))
 	return err
 }
 
@@ -113,6 +114,6 @@ func (p *Printer) Say(doc any, format string, args ...any) error {
 	if p.Programs {
 		return p.Emit(doc)
 	}
-	_, err := fmt.Fprintf(p.Out, format+"\n", args...)
+	_, err := fmt.Fprintln(p.Out, printableLines(fmt.Sprintf(format, args...)))
 	return err
 }
