@@ -32,7 +32,7 @@ type API interface {
 	AbortRollout(ctx context.Context, processGUID string) error
 	ContinueRollout(ctx context.Context, processGUID string) error
 	RolloutStatus(ctx context.Context, processGUID string) (lrp.RolloutStatus, error)
-	Deployments(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error]
+	Deployment(ctx context.Context, processGUID string) (*lrp.Deployment, error)
 	DesiredLRPs(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[lrp.DesiredLRP, error]
 	DesiredLRP(ctx context.Context, processGUID string) (lrp.DesiredLRP, error)
 	RoutingInfos(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[lrp.RoutingInfo, error]
@@ -68,7 +68,7 @@ type API interface {
 	// ReportSessions says who has worked in a cell's containers.
 	ReportSessions(ctx context.Context, cellID string, list []storage.SessionEvent) error
 	// Calls of cells, which others read too: single records, and the lists of
-	// ActualLRPs and tasks.
+	// deployments, ActualLRPs and tasks.
 	rep.BBS
 
 	// Calls of the auctioneer.

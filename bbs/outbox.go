@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -152,14 +153,19 @@ func (x *outbox) begin(ctx context.Context, queue *startQueue, tasks []task.Effe
 }
 
 // items reads the definitions of processes and makes the items of their instances.
-// It does not read their revisions, each of which has a definition more.
+// It reads no other definitions, and no revisions, each of which has a definition more.
 func (x *outbox) items(ctx context.Context, list []processStarts) (items []auction.Item) {
 	unseen := make(map[string]bool, len(list))
 	var f storage.DeploymentFilter
 	for _, p := range list {
 		f.ProcessGUIDs = append(f.ProcessGUIDs, p.guid)
 		unseen[p.guid] = true
+		for _, s := range p.starts {
+			f.DefinitionIDs = append(f.DefinitionIDs, s.key.DefinitionID)
+		}
 	}
+	slices.Sort(f.DefinitionIDs)
+	f.DefinitionIDs = slices.Compact(f.DefinitionIDs)
 	deployments := make(map[string]*lrp.Deployment, len(list))
 	lost := func(guid string, err error) {
 		delete(unseen, guid)

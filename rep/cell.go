@@ -9,6 +9,7 @@ import (
 	"github.com/diegosdk/diego/auction"
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
 )
 
 // State implements [auction.CellClient].
@@ -212,9 +213,8 @@ func (r *Rep) LogLabels(ctx context.Context, containerGUID, logGUID, metricsGUID
 			return s.labels(logGUID, metricsGUID, tags, t.MetricTags)
 		}
 	default:
-		call, cancel := context.WithTimeout(ctx, r.o.CallTimeout)
-		defer cancel()
-		if d, err := r.o.BBS.Deployment(call, s.key.ProcessGUID); err == nil {
+		d, err := r.deployment(ctx, storage.DeploymentFilter{ProcessGUIDs: []string{s.key.ProcessGUID}, WithoutDefinitions: true})
+		if err == nil && d != nil {
 			return s.labels(logGUID, metricsGUID, tags, d.MetricTags)
 		}
 	}

@@ -176,11 +176,13 @@ type fakeBBS struct {
 	shouldRun  bool
 	keep       bool
 	fail       map[Step]error
-	readErr    error // of Slot, Task and Deployment
+	readErr    error // of Slot, Task and Deployments
 	listErr    error // of ActualLRPs, after what it lists
 	taskErr    error // of Tasks, after what it lists
 	listed     int   // how many bytes the tasks have that Tasks has listed
 	hidden     bool  // the lists are empty
+	earlier    bool  // it does not know DefinitionIDs
+	filters    []storage.DeploymentFilter
 	start      lrp.Start
 	crash      lrp.Crash
 	complete   task.Complete
@@ -204,11 +206,22 @@ func (b *fakeBBS) ActualLRPs(_ context.Context, f storage.ActualLRPFilter) iter.
 
 func (b *fakeBBS) Slot(context.Context, string, int) (lrp.Slot, error) { return b.slot, b.readErr }
 
-func (b *fakeBBS) Deployment(_ context.Context, guid string) (*lrp.Deployment, error) {
-	if b.deployment == nil {
-		return nil, &storage.NotFoundError{Key: storage.DeploymentKey(guid)}
+func (b *fakeBBS) Deployments(_ context.Context, f storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error] {
+	return func(yield func(*lrp.Deployment, error) bool) {
+		b.filters = append(b.filters, f)
+		d := b.deployment
+		switch {
+		case b.readErr != nil:
+			yield(nil, b.readErr)
+		case d == nil:
+		case b.earlier:
+			yield(d, nil)
+		case f.WithoutDefinitions:
+			yield(storage.WithoutDefinitions(d), nil)
+		default:
+			yield(storage.WithDefinitions(d, f.DefinitionIDs...), nil)
+		}
 	}
-	return b.deployment, b.readErr
 }
 
 func (b *fakeBBS) Tasks(_ context.Context, f storage.TaskFilter) iter.Seq2[*task.Task, error] {
@@ -436,8 +449,8 @@ type brokenDeployments struct {
 	err error
 }
 
-func (b brokenDeployments) Deployment(context.Context, string) (*lrp.Deployment, error) {
-	return nil, b.err
+func (b brokenDeployments) Deployments(context.Context, storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error] {
+	return func(yield func(*lrp.Deployment, error) bool) { yield(nil, b.err) }
 }
 
 // A counter remembers the names of figures.

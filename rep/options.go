@@ -61,7 +61,7 @@ type UnmountWaiter interface {
 type BBS interface {
 	ActualLRPs(context.Context, storage.ActualLRPFilter) iter.Seq2[lrp.ActualLRP, error]
 	Slot(ctx context.Context, processGUID string, index int) (lrp.Slot, error)
-	Deployment(ctx context.Context, processGUID string) (*lrp.Deployment, error)
+	Deployments(context.Context, storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error]
 	Tasks(context.Context, storage.TaskFilter) iter.Seq2[*task.Task, error]
 	Task(ctx context.Context, guid string) (*task.Task, error)
 
@@ -142,8 +142,9 @@ type Options struct {
 	SelfTest *SelfTest
 
 	// Concurrency is how many containers are settled at a time, each by one
-	// operation (default DefaultConcurrency). With 1, everything that Sync and
-	// Tick do happens in the caller's goroutine, in a fixed order.
+	// operation (default DefaultConcurrency). Domains take turns, and one domain
+	// has at most one less. With 1, everything that Sync and Tick do happens in the
+	// caller's goroutine, in a fixed order.
 	Concurrency int
 	// SyncInterval is the time between two regular Syncs (default
 	// DefaultSyncInterval). RetryInterval is the wait after a failure (default

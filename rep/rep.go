@@ -75,7 +75,7 @@ func New(o Options) (*Rep, error) {
 		return nil, err
 	}
 	r := &Rep{
-		o: o, queue: newQueue(), wake: make(chan struct{}, 1), reports: newReports(o.BBS),
+		o: o, queue: newQueue(o.Concurrency), wake: make(chan struct{}, 1), reports: newReports(o.BBS),
 		news: o.Executor.Subscribe(), notes: map[string]note{},
 	}
 	r.setCordoned(o.Cordoned)

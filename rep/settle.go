@@ -101,6 +101,22 @@ func (r *Rep) slot(ctx context.Context, key lrp.Key) (lrp.Slot, error) {
 	return r.o.BBS.Slot(call, key.ProcessGUID, key.Index)
 }
 
+// deployment is what f wants of the only process that it names, nil if there is none.
+func (r *Rep) deployment(ctx context.Context, f storage.DeploymentFilter) (found *lrp.Deployment, err error) {
+	call, cancel := context.WithTimeout(ctx, r.o.CallTimeout)
+	defer cancel()
+	for d, err := range r.o.BBS.Deployments(call, f) { // to the end, so that its connection can be used again
+		if err != nil {
+			return nil, err
+		}
+		found = d
+	}
+	if found == nil {
+		err = call.Err()
+	}
+	return found, err
+}
+
 // taskRecord is nil if there is none.
 func (r *Rep) taskRecord(ctx context.Context, guid string) (*task.Task, error) {
 	call, cancel := context.WithTimeout(ctx, r.o.CallTimeout)
@@ -339,7 +355,9 @@ func (op *operation) run(ctx context.Context) (goOn bool, err error) {
 	return false, op.carryOut(ctx, row)
 }
 
-// work is what the container is to do, or nil if no record says so any more.
+// work is what the container is to do, or nil if no record says so any more. It
+// reads no other definition of a process, because a deployment may have tens of MiB
+// of them and each of its containers is started by itself.
 func (op *operation) work(ctx context.Context) (*executor.Work, error) {
 	if op.isTask() {
 		w := executor.Work{RunInfo: op.task.RunInfo, ImageUsername: op.task.ImageUsername, ImagePassword: op.task.ImagePassword, Tags: map[string]string{}}
@@ -349,14 +367,9 @@ func (op *operation) work(ctx context.Context) (*executor.Work, error) {
 		setMetricTags(w.Tags, op.task.MetricTags)
 		return &w, nil
 	}
-	call, cancel := context.WithTimeout(ctx, op.o.CallTimeout)
-	defer cancel()
-	d, err := op.o.BBS.Deployment(call, op.key.ProcessGUID)
-	if err != nil && !errors.Is(err, storage.ErrNotFound) {
+	d, err := op.deployment(ctx, storage.DeploymentFilter{ProcessGUIDs: []string{op.key.ProcessGUID}, DefinitionIDs: []string{op.key.DefinitionID}})
+	if err != nil || d == nil {
 		return nil, err
-	}
-	if err != nil {
-		return nil, nil
 	}
 	definition, ok := d.Definitions[op.key.DefinitionID]
 	if !ok {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -337,6 +338,33 @@ func TestADeploymentThatCannotBeReadLeavesTheReservationForTheNextSync(t *testin
 		t.Errorf("the error is %v", err)
 	}
 	s.must()
+}
+
+// A deployment may have tens of MiB of definitions, and hundreds of its containers
+// may start.
+func TestAContainerStartsWithTheOnlyDefinitionThatWasReadForIt(t *testing.T) {
+	for name, earlier := range map[string]bool{"the BBS sends one": false, "an earlier BBS sends all": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			s.bbs.earlier = earlier
+			other := runInfo
+			other.LogGUID = "of the other definition"
+			s.bbs.deployment.Definitions["d2"] = lrp.Definition{RunInfo: other}
+			s.bbs.deployment.ActiveDefinitionID = "d2"
+			s.play(scene{container: containerOf(t, lrpItem, executor.Reserved, executor.RunResult{}), slot: slotOf(t, LRPClaimedAlpha)})
+			if err := s.Sync(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			s.must(RunContainer.String())
+			if got := s.exe.containers[alpha.InstanceGUID].RunInfo.LogGUID; got != runInfo.LogGUID {
+				t.Errorf("it runs what is %q", got)
+			}
+			want := []storage.DeploymentFilter{{ProcessGUIDs: []string{lrpItem.GUID}, DefinitionIDs: []string{"d1"}}}
+			if !reflect.DeepEqual(s.bbs.filters, want) {
+				t.Errorf("it asked for %+v, want %+v", s.bbs.filters, want)
+			}
+		})
+	}
 }
 
 // Whichever way the answer to StartTask gets lost, the reservation is used at the

@@ -20,6 +20,8 @@ type subject struct {
 	key     lrp.Key
 	task    string
 	attempt task.Attempt
+	// domain is the one of the work, for both.
+	domain string
 }
 
 func (s subject) isTask() bool { return s.task != "" }
@@ -37,13 +39,13 @@ func (s subject) name() string {
 // subjectOf reads from a container's tags what it is for. It returns false for a
 // container that no rep has made.
 func subjectOf(c executor.Container) (subject, bool) {
-	s := subject{guid: c.GUID}
+	s := subject{guid: c.GUID, domain: c.Tags[executor.TagDomain]}
 	switch c.Tags[executor.TagLifecycle] {
 	case executor.LifecycleLRP:
 		index, err := strconv.Atoi(c.Tags[executor.TagProcessIndex])
 		s.key = lrp.Key{
 			ProcessGUID: c.Tags[executor.TagProcessGUID], DefinitionID: c.Tags[executor.TagDefinitionID],
-			Index: index, Domain: c.Tags[executor.TagDomain],
+			Index: index, Domain: s.domain,
 		}
 		return s, err == nil && s.key.ProcessGUID != ""
 	case executor.LifecycleTask:

@@ -90,7 +90,7 @@ func (r *Rep) read(ctx context.Context) (*survey, error) {
 		}
 		guid := record.InstanceGUID
 		if len(s.records[guid]) == 0 {
-			s.instances = append(s.instances, subject{guid: guid, key: record.Key})
+			s.instances = append(s.instances, subject{guid: guid, key: record.Key, domain: record.Domain})
 		}
 		s.records[guid] = append(s.records[guid], record)
 	}
@@ -101,7 +101,7 @@ func (r *Rep) read(ctx context.Context) (*survey, error) {
 			taskErr = errors.Join(taskErr, err)
 			continue
 		}
-		s.instances = append(s.instances, subject{guid: t.InstanceGUID, task: t.GUID, attempt: t.Attempt()})
+		s.instances = append(s.instances, subject{guid: t.InstanceGUID, task: t.GUID, attempt: t.Attempt(), domain: t.Domain})
 		s.tasks[t.InstanceGUID] = t
 	}
 	s.allRecords, s.allTasks = lrpErr == nil, taskErr == nil

@@ -30,6 +30,12 @@ type DeploymentFilter struct {
 	// WithoutDefinitions leaves out the definitions but not the settings: see
 	// [WithoutDefinitions]. It adds nothing to Bare.
 	WithoutDefinitions bool `json:"without_definitions,omitempty"`
+	// DefinitionIDs leaves out all definitions but these, unless it is empty: see
+	// [WithDefinitions]. It selects no deployment, and adds nothing to Bare and
+	// WithoutDefinitions. Damage in the other definitions alone may go unnoticed. A
+	// BBS of an earlier release ignores the field and sends all definitions, so
+	// look for yours by its id.
+	DefinitionIDs []string `json:"definition_ids,omitempty"`
 }
 
 // Matcher returns a function that reports whether f wants a deployment.
@@ -59,14 +65,25 @@ func Bare(d *lrp.Deployment) *lrp.Deployment {
 // WithoutDefinitions returns a copy of d that has the ids of the definitions,
 // but zero in place of each, and no revisions. It is enough for lrp.RoutingInfo
 // and lrp.SchedulingInfo. [Batch.Check] refuses to commit it.
-func WithoutDefinitions(d *lrp.Deployment) *lrp.Deployment {
-	without := *d
-	without.Revisions = nil
-	without.Definitions = make(map[string]lrp.Definition, len(d.Definitions))
+func WithoutDefinitions(d *lrp.Deployment) *lrp.Deployment { return WithDefinitions(d) }
+
+// WithDefinitions returns a copy of d that has all settings and only the
+// definitions with the given ids, but the ids of all: it has zero in place of each
+// other one, and no revisions. An id without a definition adds nothing.
+// [Batch.Check] refuses to commit the copy unless it has all definitions.
+func WithDefinitions(d *lrp.Deployment, ids ...string) *lrp.Deployment {
+	some := *d
+	some.Revisions = nil
+	some.Definitions = make(map[string]lrp.Definition, len(d.Definitions))
 	for id := range d.Definitions {
-		without.Definitions[id] = lrp.Definition{}
+		some.Definitions[id] = lrp.Definition{}
 	}
-	return &without
+	for _, id := range ids {
+		if definition, has := d.Definitions[id]; has {
+			some.Definitions[id] = definition
+		}
+	}
+	return &some
 }
 
 // An ActualLRPFilter selects ActualLRPs. Each list names the values that are

@@ -212,11 +212,11 @@ func (l link) Task(ctx context.Context, guid string) (*task.Task, error) {
 	return t, err
 }
 
-func (l link) Deployment(ctx context.Context, guid string) (*lrp.Deployment, error) {
+func (l link) Deployments(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error] {
 	if *l.cut {
-		return nil, errLost
+		return func(yield func(*lrp.Deployment, error) bool) { yield(nil, errLost) }
 	}
-	return l.world.Planes[0].BBS.Deployment(ctx, guid)
+	return l.world.Planes[0].BBS.Deployments(ctx, f)
 }
 
 func (l link) ClaimLRP(ctx context.Context, guid string, index int, c lrp.Claim) error {

@@ -144,11 +144,11 @@ func (r *recorder) Slot(ctx context.Context, processGUID string, index int) (lrp
 	return r.BBS.Slot(ctx, processGUID, index)
 }
 
-func (r *recorder) Deployment(ctx context.Context, processGUID string) (*lrp.Deployment, error) {
+func (r *recorder) Deployments(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error] {
 	if err := r.unreachable(); err != nil {
-		return nil, err
+		return func(yield func(*lrp.Deployment, error) bool) { yield(nil, err) }
 	}
-	return r.BBS.Deployment(ctx, processGUID)
+	return r.BBS.Deployments(ctx, f)
 }
 
 func (r *recorder) Tasks(ctx context.Context, f storage.TaskFilter) iter.Seq2[*task.Task, error] {

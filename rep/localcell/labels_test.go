@@ -3,6 +3,7 @@ package localcell_test
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/rep"
 	"github.com/diegosdk/diego/rep/localcell"
+	"github.com/diegosdk/diego/storage"
 )
 
 // slow is a BBS that answers once it is told to, and counts who asks.
@@ -24,13 +26,15 @@ type slow struct {
 	answer chan struct{}
 }
 
-func (s *slow) Deployment(ctx context.Context, _ string) (*lrp.Deployment, error) {
-	s.asked.Add(1)
-	select {
-	case <-s.answer:
-	case <-ctx.Done():
+func (s *slow) Deployments(ctx context.Context, _ storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error] {
+	return func(yield func(*lrp.Deployment, error) bool) {
+		s.asked.Add(1)
+		select {
+		case <-s.answer:
+		case <-ctx.Done():
+		}
+		yield(nil, context.Canceled)
 	}
-	return nil, context.Canceled
 }
 
 func TestReadersOfLogsAskTheBBSForFewOfThemAtATime(t *testing.T) {

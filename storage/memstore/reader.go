@@ -95,6 +95,8 @@ func (r reader) Deployments(ctx context.Context, f storage.DeploymentFilter) ite
 				return yield(d.bare, nil)
 			case f.WithoutDefinitions:
 				return yield(storage.WithoutDefinitions(d.whole), nil)
+			case len(f.DefinitionIDs) > 0:
+				return yield(storage.WithDefinitions(d.whole, f.DefinitionIDs...), nil)
 			}
 			return yield(d.listed, nil)
 		}

@@ -142,6 +142,44 @@ func TestAListWithoutDefinitionsReadsNone(t *testing.T) {
 	}
 }
 
+// A deployment may have many large definitions, and a cell that starts an instance
+// needs one.
+func TestAListWithSomeDefinitionsReadsNoOthers(t *testing.T) {
+	for _, d := range databases {
+		t.Run(d.name, func(t *testing.T) {
+			s := mustOpen(t, d.database(t), Options{})
+			want := desired("web", 2)
+			for _, id := range []string{"old", "older"} {
+				want.Definitions[id] = want.Definitions[want.ActiveDefinitionID]
+			}
+			if _, err := s.Commit(t.Context(), storage.Batch{Deployments: []storage.DeploymentWrite{{After: want}}}); err != nil {
+				t.Fatal(err)
+			}
+			exec(t, s, "UPDATE "+s.table("definitions")+" SET data = ? WHERE definition_id <> 'old'", []byte{99})
+			for _, f := range []storage.DeploymentFilter{
+				{DefinitionIDs: []string{"old"}}, {DefinitionIDs: []string{"old"}, ProcessGUIDs: []string{"web"}},
+				{DefinitionIDs: []string{"old", "absent"}}, {DefinitionIDs: []string{"old", "absent"}, ProcessGUIDs: []string{"web"}},
+			} {
+				n := 0
+				for got, err := range s.Deployments(t.Context(), f) {
+					if n++; err != nil || !storagetest.Equal(got, storage.WithDefinitions(want, "old")) {
+						t.Errorf("%+v: got %+v, %v", f, got, err)
+					}
+				}
+				f.DefinitionIDs = append(f.DefinitionIDs, "older")
+				for _, err := range s.Deployments(t.Context(), f) {
+					if n++; !errors.Is(err, storage.ErrCorrupt) {
+						t.Errorf("%+v: %v, want it to be corrupt", f, err)
+					}
+				}
+				if n != 2 {
+					t.Errorf("%+v: %d deployments in two lists", f, n)
+				}
+			}
+		})
+	}
+}
+
 // A history that is damaged costs its process nothing but the history.
 func TestADeploymentCanBeChangedIfItsHistoryCannotBeDecoded(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, dsn string) {

@@ -44,6 +44,7 @@ func bareDeployment(guid, domain string, strategy, instances int64, active, heal
 // A deploymentScanner decodes rows of deployments.
 type deploymentScanner struct {
 	s                                                              *Store
+	ids                                                            []string // of the definitions that are wanted, empty for all
 	names                                                          storage.Decoder
 	guid, domain, active, healthy, others, rules, settings, labels sql.RawBytes
 	strategy, instances, epoch, index                              int64
@@ -102,12 +103,18 @@ func (x *deploymentScanner) withSettings() (entry[*lrp.Deployment], error) {
 	return e, nil
 }
 
-// full adds what a bare deployment lacks, except the definitions, of which
-// addDefinition then adds each that is there.
+// full adds what a bare deployment lacks, except the definitions that are wanted,
+// of which addDefinition then adds each that is there.
 func (x *deploymentScanner) full() (entry[*lrp.Deployment], error) {
 	e, err := x.withSettings()
-	if e.value != nil {
+	switch {
+	case e.value == nil:
+	case len(x.ids) == 0:
 		e.value.Definitions = make(map[string]lrp.Definition, len(e.value.Definitions))
+	default:
+		for _, id := range x.ids {
+			delete(e.value.Definitions, id)
+		}
 	}
 	return e, err
 }
@@ -130,7 +137,7 @@ func (r *reader) deploymentPage(f storage.DeploymentFilter) page[*lrp.Deployment
 		if isImpossible(f.ProcessGUIDs[0]) {
 			return nil, true, nil
 		}
-		e, err := r.s.queryDeployment(ctx, q, f.ProcessGUIDs[0], false)
+		e, err := r.s.queryDeployment(ctx, q, f.ProcessGUIDs[0], f.DefinitionIDs, false)
 		if err != nil || e.value == nil {
 			return nil, true, err
 		}
@@ -146,7 +153,7 @@ func (r *reader) deploymentPage(f storage.DeploymentFilter) page[*lrp.Deployment
 
 func (r *reader) deploymentPages(f storage.DeploymentFilter) page[*lrp.Deployment] {
 	s := r.s
-	scanner := deploymentScanner{s: s}
+	scanner := deploymentScanner{s: s, ids: f.DefinitionIDs}
 	match := f.Matcher()
 	corrupt := storage.DeploymentFilter{ProcessGUIDs: f.ProcessGUIDs, Domains: f.Domains} // whose labels nobody knows
 	matchCorrupt := corrupt.Matcher()
@@ -219,7 +226,7 @@ func (r *reader) deploymentPages(f storage.DeploymentFilter) page[*lrp.Deploymen
 			last = guids.seen(key, !last)
 		}
 		if err == nil && !f.Bare && !f.WithoutDefinitions && len(entries) > 0 {
-			err = s.addDefinitions(ctx, q, entries)
+			err = s.addDefinitions(ctx, q, entries, f.DefinitionIDs)
 		}
 		pages++
 		if f.Bare {
@@ -229,8 +236,9 @@ func (r *reader) deploymentPages(f storage.DeploymentFilter) page[*lrp.Deploymen
 	}
 }
 
-// addDefinitions completes the deployments of a page, which are in order.
-func (s *Store) addDefinitions(ctx context.Context, q dialect.Querier, entries []entry[*lrp.Deployment]) error {
+// addDefinitions completes the deployments of a page, which are in order, with the
+// definitions that are wanted.
+func (s *Store) addDefinitions(ctx context.Context, q dialect.Querier, entries []entry[*lrp.Deployment], ids []string) error {
 	guids := make([]any, s.d.Padded(len(entries)))
 	byGUID := make(map[string]*entry[*lrp.Deployment], len(entries))
 	for i := range guids {
@@ -238,9 +246,10 @@ func (s *Store) addDefinitions(ctx context.Context, q dialect.Querier, entries [
 		guids[i] = e.value.ProcessGUID
 		byGUID[e.value.ProcessGUID] = e
 	}
+	wanted, args := s.wantedDefinitions("definition_id", ids)
 	query := s.d.Rebind("SELECT process_guid, definition_id, data FROM " + s.table("definitions") + " WHERE (process_guid) IN " +
-		s.d.InList([]dialect.Kind{dialect.Text}, len(guids)))
-	rows, err := q.QueryContext(ctx, query, s.d.ListArgs(guids, 1)...)
+		s.d.InList([]dialect.Kind{dialect.Text}, len(guids)) + wanted)
+	rows, err := q.QueryContext(ctx, query, append(s.d.ListArgs(guids, 1), args...)...)
 	if err != nil {
 		return err
 	}
@@ -265,7 +274,27 @@ func (s *Store) addDefinitions(ctx context.Context, q dialect.Querier, entries [
 	return nil
 }
 
+// wantedDefinitions is the further condition on the definitions of a deployment,
+// empty for all. Of too many ids it lets all pass, and addDefinition selects.
+func (s *Store) wantedDefinitions(column string, ids []string) (condition string, args []any) {
+	if len(ids) == 0 || len(ids) > maxPushed {
+		return "", nil
+	}
+	values := possible(ids, textArg)
+	if len(values) == 1 && !s.d.Arrays { // a list, in which MariaDB does not see a key, would read the data of all
+		return " AND " + column + " = ?", values
+	}
+	w := where{d: s.d}
+	w.oneOf(column, dialect.Text, values)
+	return " AND " + w.conditions[0], w.args
+}
+
+// addDefinition adds a definition, unless only its id is wanted, which is there
+// already.
 func (s *Store) addDefinition(e *entry[*lrp.Deployment], id string, data []byte) error {
+	if _, there := e.value.Definitions[id]; there {
+		return nil
+	}
 	var definition lrp.Definition
 	plain, err := s.sealer.open(data, definitionPlace(e.value.ProcessGUID, id))
 	if err == nil {
@@ -316,27 +345,28 @@ func checkWhole(e *entry[*lrp.Deployment]) {
 func (r *reader) Deployment(ctx context.Context, processGUID string) (*lrp.Deployment, error) {
 	return one(ctx, r, "reading a deployment", storage.DeploymentKey(processGUID),
 		func(ctx context.Context, q dialect.Querier, guid string) (entry[*lrp.Deployment], error) {
-			return r.s.queryDeployment(ctx, q, guid, true)
+			return r.s.queryDeployment(ctx, q, guid, nil, true)
 		})
 }
 
 // queryDeployment reads a deployment and its definitions in one statement, and
-// so from one moment, with its revisions or without. The entry has no value if
-// there is none.
-func (s *Store) queryDeployment(ctx context.Context, q dialect.Querier, guid string, revised bool) (e entry[*lrp.Deployment], err error) {
+// so from one moment, with its revisions or without. If ids are given, it reads
+// no other definitions. The entry has no value if there is none.
+func (s *Store) queryDeployment(ctx context.Context, q dialect.Querier, guid string, ids []string, revised bool) (e entry[*lrp.Deployment], err error) {
 	t := s.table
 	history := "NULL"
 	if revised {
 		history = "d.revisions"
 	}
+	wanted, args := s.wantedDefinitions("f.definition_id", ids)
 	query := s.d.Rebind("SELECT d.process_guid, d.domain, d.update_strategy, d.instances, d.active_definition_id, d.healthy_definition_id," +
 		" d.tag_epoch, d.tag_index, d.other_definition_ids, d.rules, d.labels, d.settings, " + history + ", f.definition_id, f.data FROM " + t("deployments") + " d LEFT JOIN " +
-		t("definitions") + " f ON f.process_guid = d.process_guid WHERE d.process_guid = ?")
-	rows, err := q.QueryContext(ctx, query, guid)
+		t("definitions") + " f ON f.process_guid = d.process_guid" + wanted + " WHERE d.process_guid = ?")
+	rows, err := q.QueryContext(ctx, query, append(args, guid)...)
 	if err != nil {
 		return e, err
 	}
-	x := deploymentScanner{s: s}
+	x := deploymentScanner{s: s, ids: ids}
 	var id sql.NullString
 	var data, revisions sql.RawBytes
 	err = dialect.ScanAll(rows, func(rows *sql.Rows) (err error) {

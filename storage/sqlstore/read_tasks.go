@@ -113,7 +113,7 @@ func (r *reader) examine(ctx context.Context, q dialect.Querier, k storage.Recor
 	s := r.s
 	switch k.Kind {
 	case storage.DeploymentRecord:
-		e, err := s.queryDeployment(ctx, q, k.GUID, true)
+		e, err := s.queryDeployment(ctx, q, k.GUID, nil, true)
 		return e.value != nil, e.err != nil, err
 	case storage.TaskRecord:
 		e, err := s.queryTask(ctx, q, k.GUID)

@@ -301,6 +301,12 @@ func hotOperations() []hotOperation {
 			}
 			return err
 		}},
+		{"a definition of a deployment", func(t *testing.T, s *Store, i int) (err error) {
+			f := storage.DeploymentFilter{ProcessGUIDs: []string{processName(i)}, DefinitionIDs: []string{processName(i), "absent"}[:1+i%2]}
+			for _, err = range s.Deployments(t.Context(), f) {
+			}
+			return err
+		}},
 		{"a task", func(t *testing.T, s *Store, i int) error {
 			_, err := s.Task(t.Context(), processName(i))
 			return err

@@ -323,6 +323,7 @@ var commitCases = []testCase{
 			"a deployment without its active definition": deploymentWrite(nil, nextDeployment(deployment("p"), func(d *lrp.Deployment) { d.ActiveDefinitionID = "e" })),
 			"a bare deployment":                          deploymentWrite(nil, storage.Bare(deployment("p"))),
 			"a deployment without definitions":           deploymentWrite(nil, storage.WithoutDefinitions(deployment("p"))),
+			"a deployment without one definition":        deploymentWrite(nil, storage.WithDefinitions(nextDeployment(deployment("p"), func(d *lrp.Deployment) { d.Definitions["e"] = d.Definitions["d"] }), "d")),
 			"a task without a guid":                      taskWrite(nil, pending("")),
 			"a bare task":                                taskWrite(nil, storage.BareTask(pending("t"))),
 			"a domain without a name":                    {Domains: []storage.DomainWrite{{}}},

@@ -245,7 +245,10 @@ func (m *metamorphic) compareSome() {
 		}
 		compareLists(m, f, func(r storage.Reader) iter.Seq2[lrp.ActualLRP, error] { return r.ActualLRPs(m.ctx, f) })
 	case 1:
-		f := storage.DeploymentFilter{ProcessGUIDs: guids, Domains: domains, Bare: m.rng.IntN(2) == 0, WithoutDefinitions: m.rng.IntN(2) == 0}
+		f := storage.DeploymentFilter{
+			ProcessGUIDs: guids, Domains: domains, Bare: m.rng.IntN(2) == 0, WithoutDefinitions: m.rng.IntN(2) == 0,
+			DefinitionIDs: some("D", "absent", "d"),
+		}
 		compareLists(m, f, func(r storage.Reader) iter.Seq2[*lrp.Deployment, error] { return r.Deployments(m.ctx, f) })
 	case 2:
 		f := storage.TaskFilter{CellIDs: cells, Domains: domains, States: []task.State{task.Running, task.Pending}[:m.rng.IntN(3)], Bare: m.rng.IntN(2) == 0}

@@ -247,6 +247,35 @@ var readCases = []testCase{
 		f.same("bare", f.deployments(storage.DeploymentFilter{Bare: true, WithoutDefinitions: true, Domains: []string{"domain"}}),
 			[]*lrp.Deployment{storage.Bare(whole)})
 	}},
+	{sentence: "of the definitions, a deployment has those that are asked for, and the ids of the others", check: func(f *fixture) {
+		whole, other := deployment("p"), deployment("q")
+		whole.HealthyDefinitionID = "e"
+		for i, id := range []string{"D", "e", "ä"} {
+			d := whole.Definitions["d"]
+			d.Resources.MemoryMB = int64(100 + i)
+			whole.Definitions[id] = d
+		}
+		f.commit(deploymentWrite(nil, whole))
+		f.commit(deploymentWrite(nil, other))
+		many := []string{"ä"} // more than fit into a statement
+		for i := range 2000 {
+			many = append(many, fmt.Sprint("absent-", i))
+		}
+		for _, ids := range [][]string{{"d"}, {"D"}, {"e", "d"}, {"ä", "ä"}, {"absent"}, {"absent", "e"}, {"e\x00"}, {"\xff", "D"}, {""}, {"d", "D", "e", "ä"}, many} {
+			for _, filter := range []storage.DeploymentFilter{{}, {ProcessGUIDs: []string{"p"}}, {ProcessGUIDs: []string{"q", "p", "x"}}, {Domains: []string{"domain"}}} {
+				filter.DefinitionIDs = ids
+				want := []*lrp.Deployment{storage.WithDefinitions(whole, ids...)}
+				if len(filter.ProcessGUIDs) != 1 {
+					want = append(want, storage.WithDefinitions(other, ids...))
+				}
+				f.same(fmt.Sprintf("%.5q of %q", ids, filter.ProcessGUIDs), f.deployments(filter), want)
+			}
+		}
+		f.same("bare", f.deployments(storage.DeploymentFilter{ProcessGUIDs: []string{"p"}, DefinitionIDs: []string{"d"}, Bare: true}),
+			[]*lrp.Deployment{storage.Bare(whole)})
+		f.same("without", f.deployments(storage.DeploymentFilter{ProcessGUIDs: []string{"p"}, DefinitionIDs: []string{"d"}, WithoutDefinitions: true}),
+			[]*lrp.Deployment{storage.WithoutDefinitions(whole)})
+	}},
 	{sentence: "a slot without records or deployment is not an error", check: func(f *fixture) {
 		f.createAll(unclaimed("p", 1), unclaimed("q", 0))
 		slot, d, err := f.Store.Slot(f.ctx, "p", 0)
@@ -582,13 +611,16 @@ func checkFilters(f *fixture) {
 		for _, d := range [][]string{nil, {"y"}, {"z", "x"}} {
 			for _, selector := range selectors {
 				filter := storage.DeploymentFilter{ProcessGUIDs: g, Domains: d, Selector: selector}
-				var want, bare, without []*lrp.Deployment
+				var want, bare, without, some []*lrp.Deployment
 				for _, d := range allDeployments {
 					if filter.Match(d) {
 						want, bare, without = append(want, d), append(bare, storage.Bare(d)), append(without, storage.WithoutDefinitions(d))
+						some = append(some, storage.WithDefinitions(d, "d"))
 					}
 				}
 				f.same(fmt.Sprintf("%+v", filter), f.deployments(filter), want)
+				filter.DefinitionIDs = []string{"d"}
+				f.same(fmt.Sprintf("%+v", filter), f.deployments(filter), some)
 				filter.WithoutDefinitions = true
 				f.same(fmt.Sprintf("%+v", filter), f.deployments(filter), without)
 				filter.Bare = true

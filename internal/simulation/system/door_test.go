@@ -68,8 +68,11 @@ func (d *door) Slot(ctx context.Context, guid string, index int) (lrp.Slot, erro
 	return ask(d, "Slot", func() (lrp.Slot, error) { return d.bbs.Slot(ctx, guid, index) })
 }
 
-func (d *door) Deployment(ctx context.Context, guid string) (*lrp.Deployment, error) {
-	return ask(d, "Deployment", func() (*lrp.Deployment, error) { return d.bbs.Deployment(ctx, guid) })
+func (d *door) Deployments(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error] {
+	if err := d.pass("Deployments", func() error { return nil }); err != nil {
+		return func(yield func(*lrp.Deployment, error) bool) { yield(nil, err) }
+	}
+	return d.bbs.Deployments(ctx, f)
 }
 
 func (d *door) Task(ctx context.Context, guid string) (*task.Task, error) {

@@ -35,6 +35,7 @@ func TestRoutersAndSyncsListProcessesWithoutTheirDefinitions(t *testing.T) {
 	}{
 		{storage.DeploymentFilter{}, []string{"a", "b", "c"}},
 		{storage.DeploymentFilter{Bare: true}, []string{"a", "b", "c"}},
+		{storage.DeploymentFilter{DefinitionIDs: []string{"none"}}, []string{"a", "b", "c"}},
 		{storage.DeploymentFilter{Domains: []string{"apps"}}, []string{"a", "c"}},
 		{storage.DeploymentFilter{ProcessGUIDs: []string{"c", "b", "x"}}, []string{"b", "c"}},
 		{storage.DeploymentFilter{ProcessGUIDs: []string{"c", "b"}, Domains: []string{"tools"}}, []string{"b"}},
@@ -76,6 +77,23 @@ func TestBareTasksComeOverHTTPWithoutTheirDefinitions(t *testing.T) {
 	for bare, want := range map[bool]*task.Task{false: whole, true: storage.BareTask(whole)} {
 		if diff := cmp.Diff([]*task.Task{want}, gather(s, client.Tasks(s.ctx, storage.TaskFilter{Bare: bare}))); diff != "" {
 			t.Errorf("bare: %v (-want +got):\n%s", bare, diff)
+		}
+	}
+}
+
+func TestADeploymentComesOverHTTPWithTheDefinitionsThatAreAskedFor(t *testing.T) {
+	s := newSystem(t, 1, nil)
+	s.must(s.BBS.Desire(s.ctx, desired("web", 1)))
+	second, v2 := "v2", desired("web", 1).Definition
+	v2.VolumeMountedFiles = []executor.File{{Path: "f", Content: strings.Repeat("x", executor.MaxFilesBytes)}}
+	s.must(s.BBS.UpdateDeployment(s.ctx, "web", lrp.Update{DefinitionID: &second, Definition: &v2}))
+	whole, err := s.BBS.Deployment(s.ctx, "web")
+	s.must(err)
+	client := overHTTP(t, s.ControlPlane)
+	for _, ids := range [][]string{{"web"}, {"v2"}, {"none"}, {"v2", "web"}} {
+		got := gather(s, client.Deployments(s.ctx, storage.DeploymentFilter{ProcessGUIDs: []string{"web"}, DefinitionIDs: ids}))
+		if diff := cmp.Diff([]*lrp.Deployment{storage.WithDefinitions(whole, ids...)}, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", ids, diff)
 		}
 	}
 }

@@ -95,7 +95,7 @@ func TestEveryInstanceLeavesAnEvacuatingCellWhateverItIsDoing(t *testing.T) {
 		name, state string
 		prepare     func(*town)
 	}{
-		{"a reservation", "RESERVED", func(w *town) { w.door.loses["Deployment"] = true }},
+		{"a reservation", "RESERVED", func(w *town) { w.door.loses["Deployments"] = true }},
 		{"it is being made", "INITIALIZING", func(w *town) { w.cells[0].delay[manager.JobCreate] = time.Hour }},
 		{"it runs", "RUNNING", func(*town) {}},
 		{"it has crashed", "COMPLETED", func(w *town) {

@@ -281,7 +281,7 @@ func TestWhatHappensWhileTheBBSIsAwayIsToldAfterwards(t *testing.T) {
 
 // Every call of a cell is carried out once although its answer is lost.
 func TestALostAnswerChangesNothing(t *testing.T) {
-	for _, call := range []string{"Claim", "Start", "Crash", "Remove", "StartTask", "Complete", "Reject", "Slot", "Task", "Deployment",
+	for _, call := range []string{"Claim", "Start", "Crash", "Remove", "StartTask", "Complete", "Reject", "Slot", "Task", "Deployments",
 		"EvacuateClaimed", "EvacuateRunning", "EvacuateStopped", "EvacuateCrashed", "RemoveEvacuating"} {
 		t.Run(call, func(t *testing.T) {
 			w := newTown(t, 2, nil)
@@ -448,7 +448,7 @@ func TestAnInstanceIsStoppedAtAnyPointOfItsCreation(t *testing.T) {
 			w := newTown(t, 1, nil)
 			c := w.cells[0]
 			c.delay[manager.JobCreate] = time.Hour
-			w.door.loses["Deployment"] = reserved // claimed, and not run for now
+			w.door.loses["Deployments"] = reserved // claimed, and not run for now
 			w.desire("web", 1, definition())
 			w.pass(3 * time.Second)
 			w.wantRecords("web/0 CLAIMED ORDINARY cell-1")
