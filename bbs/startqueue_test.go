@@ -45,6 +45,9 @@ func (l *library) Deployments(_ context.Context, f storage.DeploymentFilter) ite
 					return
 				}
 			case d != nil:
+				if len(f.DefinitionIDs) > 0 {
+					d = storage.WithDefinitions(d, f.DefinitionIDs...)
+				}
 				for _, definition := range d.Definitions {
 					for _, file := range definition.VolumeMountedFiles {
 						l.now = l.now.Add(time.Duration(len(file.Content)) * 100 * time.Millisecond >> 20)
@@ -112,6 +115,21 @@ func TestStartsOfDefinitionsThatAreReadQuicklyAreOneBatch(t *testing.T) {
 	l.deployments["job"] = nil
 	if l.mustStartOnce(t, *batches); len(*batches) != 1 {
 		t.Errorf("there are %d batches, want 1", len(*batches))
+	}
+}
+
+func TestOnlyTheDefinitionsThatArePlacedAreRead(t *testing.T) {
+	x, l, batches, _ := newShelf()
+	effects := l.want("a", 1, 10)
+	for i := range lrp.MaxDefinitions - 1 { // of an MiB each
+		l.deployments["a-000"].Definitions[fmt.Sprint(i)] = l.deployments[l.want("b", 1, 1<<20)[0].Key.ProcessGUID].Definitions["d"]
+	}
+	delete(l.deployments, "b-000")
+	began := l.now
+	x.Carry(effects, nil)
+	x.tickLocal(t.Context())
+	if l.mustStartOnce(t, *batches); l.now.Sub(began) > time.Millisecond {
+		t.Errorf("the reads take %v", l.now.Sub(began))
 	}
 }
 

@@ -51,7 +51,7 @@ func newStage(t *testing.T, change ...func(*Options)) *stage {
 	j := &journal{}
 	s := &stage{
 		t: t, bbs: &fakeBBS{journal: j, fail: map[Step]error{}, shouldRun: true, deployment: deployment(1, "d1")},
-		exe: &fakeExecutor{journal: j, containers: map[string]executor.Container{}},
+		exe: &fakeExecutor{journal: j, containers: map[string]executor.Container{}, works: map[string]executor.Work{}},
 	}
 	s.bbs.deployment.Definitions["d1"] = lrp.Definition{RunInfo: runInfo}
 	o := Options{CellID: alpha.CellID, BBS: s.bbs, Executor: s.exe, Concurrency: 1, StopPause: -1}
@@ -77,6 +77,7 @@ func (s *stage) must(want ...string) {
 type fakeExecutor struct {
 	*journal
 	containers map[string]executor.Container
+	works      map[string]executor.Work
 	refuse     error // of Initialize
 	file       []byte
 	fileErr    error
@@ -101,7 +102,7 @@ func (e *fakeExecutor) Initialize(guid string, w executor.Work) error {
 	}
 	c, err := e.containers[guid].Initialize(w.RunInfo, w.Tags, start)
 	if err == nil {
-		e.containers[guid] = c
+		e.containers[guid], e.works[guid] = c, w
 		e.note("%v", RunContainer)
 	}
 	return err

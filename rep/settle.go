@@ -332,6 +332,7 @@ func (op *operation) run(ctx context.Context) (goOn bool, err error) {
 		return false, err
 	}
 	if w != nil {
+		op.leaveFiles(w)
 		err = op.o.Executor.Initialize(op.guid, *w)
 	} else {
 		err = errors.New("its definition is gone")
@@ -378,6 +379,52 @@ func (op *operation) work(ctx context.Context) (*executor.Work, error) {
 	w := executor.Work{RunInfo: definition.RunInfo, ImageUsername: d.ImageUsername, ImagePassword: d.ImagePassword, Tags: map[string]string{}}
 	setMetricTags(w.Tags, d.MetricTags)
 	return &w, nil
+}
+
+// mostFiles is how many bytes of files a container may have that are held while it waits to
+// be made.
+const mostFiles = 64 << 10
+
+// leaveFiles takes large files out of the work, to be read again when the container is made.
+// They may have a MiB in each of hundreds of containers.
+func (op *operation) leaveFiles(w *executor.Work) {
+	size := 0
+	for _, f := range w.VolumeMountedFiles {
+		size += len(f.Path) + len(f.Content)
+	}
+	if size <= mostFiles {
+		return
+	}
+	w.VolumeMountedFiles = nil
+	r, s := op.Rep, op.subject
+	w.Files = func(ctx context.Context) ([]executor.File, error) {
+		for {
+			again := operation{Rep: r, subject: s}
+			w, err := again.workAnew(ctx)
+			switch {
+			case err == nil && w == nil:
+				return nil, errors.New("its definition is gone")
+			case err == nil:
+				return w.VolumeMountedFiles, nil
+			}
+			r.o.Logger.Warn("the files of a container could not be read; they are read again", "subject", s.String(), "err", err)
+			select {
+			case <-ctx.Done():
+				return nil, err
+			case <-time.After(r.o.RetryInterval):
+			}
+		}
+	}
+}
+
+// workAnew is work, for an operation that has read nothing yet.
+func (op *operation) workAnew(ctx context.Context) (w *executor.Work, err error) {
+	if op.isTask() {
+		if op.task, err = op.taskRecord(ctx, op.subject.task); err != nil || op.task == nil {
+			return nil, err
+		}
+	}
+	return op.work(ctx)
 }
 
 // instead is the step to take in place of one that deletes the container of an

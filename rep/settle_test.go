@@ -367,6 +367,53 @@ func TestAContainerStartsWithTheOnlyDefinitionThatWasReadForIt(t *testing.T) {
 	}
 }
 
+// Hundreds of containers may wait to be made, each with a MiB of files.
+func TestLargeFilesAreReadWhenTheContainerIsMade(t *testing.T) {
+	large := []executor.File{{Path: "/conf/a", Content: strings.Repeat("a", mostFiles)}}
+	for name, play := range map[string]func(*stage) string{
+		"an instance": func(s *stage) string {
+			d := s.bbs.deployment.Definitions["d1"]
+			d.VolumeMountedFiles = large
+			s.bbs.deployment.Definitions["d1"] = d
+			s.play(scene{container: containerOf(s.t, lrpItem, executor.Reserved, executor.RunResult{}), slot: slotOf(s.t, LRPClaimedAlpha)})
+			return alpha.InstanceGUID
+		},
+		"a task": func(s *stage) string {
+			record := *taskOf(s.t, TaskRunningAlpha)
+			record.VolumeMountedFiles = large
+			s.play(scene{container: containerOf(s.t, taskItem(), executor.Reserved, executor.RunResult{}), task: &record})
+			s.setNote(alpha.InstanceGUID, func(n *note) { n.asked = true })
+			return alpha.InstanceGUID
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t, func(o *Options) { o.RetryInterval = time.Millisecond })
+			guid := play(s)
+			if err := s.Sync(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			w := s.exe.works[guid]
+			if w.VolumeMountedFiles != nil || w.Files == nil {
+				t.Fatalf("the executor gets %d files at once", len(w.VolumeMountedFiles))
+			}
+			if files, err := w.Files(t.Context()); err != nil || !slices.Equal(files, large) {
+				t.Errorf("later it gets %d files, %v", len(files), err)
+			}
+			away := errors.New("the BBS is away")
+			s.bbs.readErr = away
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			defer cancel()
+			if _, err := w.Files(ctx); !errors.Is(err, away) {
+				t.Errorf("while the BBS is away: %v", err)
+			}
+			s.bbs.readErr, s.bbs.deployment, s.bbs.task = nil, nil, nil
+			if _, err := w.Files(t.Context()); err == nil || !strings.Contains(err.Error(), "gone") {
+				t.Errorf("without a record: %v", err)
+			}
+		})
+	}
+}
+
 // Whichever way the answer to StartTask gets lost, the reservation is used at the
 // next look: the record tells what the answer would have.
 func TestALostAnswerToStartTaskCostsOneLook(t *testing.T) {

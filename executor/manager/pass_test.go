@@ -115,6 +115,23 @@ func TestWhatTheWorkSaysReachesTheBackendAndTheDrivers(t *testing.T) {
 	}
 }
 
+func TestFilesAreAskedForWhenTheContainerIsMade(t *testing.T) {
+	files, gone := []executor.File{{Path: "/conf/a", Content: "b"}}, errors.New("they are gone")
+	c, w := witnessed(t)
+	for guid, err := range map[string]error{"c": nil, "d": gone} {
+		c.launch(guid, with(work(do("wait forever")), func(w *manager.Work) {
+			w.Files = func(context.Context) ([]executor.File, error) { return files, err }
+		}))
+	}
+	c.advance(time.Second)
+	if len(w.specs) != 1 || w.specs[0].GUID != "c" || !slices.Equal(w.specs[0].Files, files) {
+		t.Errorf("the backend makes %+v", w.specs)
+	}
+	if got, _ := c.Get("d"); got.State != executor.Completed || !strings.Contains(got.RunResult.FailureReason, "failed to create the container: files: they are gone") {
+		t.Errorf("the container without files is %v, %+v", got.State, got.RunResult)
+	}
+}
+
 func TestAProbeWaitsAsLongAsItsCheckSaysAndAsksForItsPath(t *testing.T) {
 	const hour = int64(time.Hour / time.Millisecond)
 	c, w := witnessed(t)

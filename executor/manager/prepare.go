@@ -23,6 +23,7 @@ type preparation struct {
 	manager   *Manager
 	container executor.Container
 	spec      executor.ContainerSpec
+	files     func(context.Context) ([]executor.File, error) // as in executor.Work
 	logs      *logs
 	// credentials are those of the container, nil without Options.Identity.
 	credentials *credentials
@@ -33,7 +34,7 @@ type preparation struct {
 }
 
 func newPreparation(m *Manager, c executor.Container, w executor.Work, l *logs) *preparation {
-	return &preparation{manager: m, container: c, spec: containerSpec(c, &w, m.options.DefaultMaxPIDs), logs: l}
+	return &preparation{manager: m, container: c, spec: containerSpec(c, &w, m.options.DefaultMaxPIDs), files: w.Files, logs: l}
 }
 
 func (p *preparation) domain() string { return p.container.Tags[executor.TagDomain] }
@@ -80,6 +81,11 @@ func (p *preparation) create(ctx context.Context) (executor.Endpoint, error) {
 // make makes the container. If there is no room for it on the cell's disk, make removes
 // what the cache keeps for nobody and tries once more.
 func (p *preparation) make(ctx context.Context, spec executor.ContainerSpec) (endpoint executor.Endpoint, err error) {
+	if p.files != nil {
+		if spec.Files, err = p.files(ctx); err != nil {
+			return endpoint, fmt.Errorf("files: %w", err)
+		}
+	}
 	if p.manager.fetcher == nil {
 		return p.manager.options.Backend.Create(ctx, spec)
 	}

@@ -133,7 +133,7 @@ var testImports = []string{"", "internal", "converge", "storage/memstore", "stor
 // Pure lists the packages whose rules are pure functions. All their files are
 // pure except the listed shell files. Packages below them are not pure.
 var Pure = []PurePackage{
-	{Path: "executor", Shell: []string{"backend.go", "sessionbackend.go", "subscription.go"}},
+	{Path: "executor", Shell: []string{"backend.go", "sessionbackend.go", "subscription.go", "work.go"}},
 	{Path: "executor/identity"},
 	{Path: "lrp"},
 	{Path: "task"},
