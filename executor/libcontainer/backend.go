@@ -51,7 +51,6 @@ type Backend struct {
 	closing    chan struct{} // ends watch
 	unwatched  chan struct{} // closed by watch at its end
 	stall      time.Duration // of the host, at the last call of endStorms
-	busy       time.Duration // the host's processors, at the last call of endStalls
 	mu         sync.Mutex
 	containers map[string]*container
 	ports      *hostport.Range

@@ -98,11 +98,6 @@ type container struct {
 
 	lockers glance // at its locks on files of the host
 
-	// About calls that wait for memory, at the last look: see endStalls.
-	stalls  glance
-	waiting map[int]string // the threads that waited, with their switches; used by stalls
-	used    time.Duration  // of processors
-
 	weighing sync.Mutex
 	reasons  int  // for the full weight; guarded by weighing
 	full     bool // it has the full weight for them; guarded by weighing

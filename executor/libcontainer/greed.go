@@ -53,7 +53,6 @@ func (b *Backend) watch() {
 	others.Go(func() { b.watchStorms(b.closing) })
 	others.Go(func() { b.watchHostLocks(b.closing) })
 	others.Go(func() { b.watchPipes(b.closing) })
-	others.Go(func() { b.watchStalls(b.closing) })
 	others.Go(func() { b.watchFileLocks(b.closing) })
 	if b.network != nil {
 		others.Go(func() { b.network.Watch(b.closing) })
@@ -346,20 +345,10 @@ const sightPatience = 2 * time.Second
 // says what descriptors that has.
 func (c *container) inSight(uncounted func() (bytes, waiting, unknown int64)) (bytes, waiting, unknown int64, hides bool) {
 	var found [3]int64
-	over := c.sights.begin(func() {
-		c.sights.Watch(func() { found[0], found[1], found[2] = uncounted() })
-	})
-	for over != nil {
-		select {
-		case <-over:
-			return found[0], found[1], found[2], false
-		case <-time.After(hangTime):
-			if c.sights.Stuck(sightPatience) {
-				over = nil
-			}
-		}
+	if !c.sights.complete(sightPatience, func() { found[0], found[1], found[2] = uncounted() }) {
+		return 0, 0, 0, true
 	}
-	return 0, 0, 0, true
+	return found[0], found[1], found[2], false
 }
 
 // uncounted estimates the bytes that the kernel holds for open directories and sockets of

@@ -57,3 +57,20 @@ func (g *glance) begin(f func()) (over <-chan struct{}) {
 	}()
 	return ended
 }
+
+// complete calls f and reports whether it has ended. If the kernel waits in it for longer than
+// patience, f goes on without the caller; it is not called while an earlier call goes on.
+func (g *glance) complete(patience time.Duration, f func()) bool {
+	over := g.begin(func() { g.Watch(f) })
+	for over != nil {
+		select {
+		case <-over:
+			return true
+		case <-time.After(hangTime):
+			if g.Stuck(patience) {
+				return false
+			}
+		}
+	}
+	return false
+}

@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"regexp"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -14,14 +16,16 @@ import (
 )
 
 // Linux has some locks of which there is one for the whole host. It changes the networks of
-// all containers under one, and under another one each epoll that is or has a nested one. A
-// container may hold them in calls that wait for the memory of their process: the list of
-// addresses (SIOCGIFCONF) holds the first one while it is written there. A process decides
-// how long that takes: it may change the rights of a huge mapping at the same time, or have
-// too little memory. No container of the host starts without the first lock, and programs
-// that nest epolls wait for the second one. The Backend asks for both once a second. As long
-// as it waits, it looks for threads in containers that hold one in this way, and ends
-// containers that do so often.
+// all containers under one, and under another one each epoll that is or has a nested one.
+// Each directory has a lock, and all containers on host: share those of the host: as long as
+// one reads names, no program of the host changes the directory, and as long as one of these
+// waits for that, nobody looks a new name up there. A container may hold such locks in calls
+// that wait for the memory of their process. The list of addresses (SIOCGIFCONF) holds that
+// of the networks while it is written there, and getdents that of a directory. A process
+// decides how long that takes: it may change the rights of a huge mapping at the same time,
+// or have too little memory. The Backend asks for these locks once a second. As long as it
+// waits, it looks for threads in containers that hold one in this way, and ends containers
+// that do so often.
 
 const (
 	// lockPatience is how long a lock may be held before the Backend looks for those who
@@ -39,18 +43,34 @@ const (
 	lookedAt = 128
 )
 
-// holdsForMemory is a thread's stack in the kernel if a call that takes the lock of networks
-// waits for the memory of its process, or for another thread that does so and has locked the
-// socket; or if a call has the lock of nested epolls and waits for one of these. A call that
-// waits for the lock itself has none of that.
-var holdsForMemory = regexp.MustCompile(`(?s)(page_fault|lock_sock).*(dev_ioctl|dev_ifconf|gifconf|dev_ethtool|inet_ioctl|sockopt)|ep_loop_check|ep_insert`)
+var (
+	// holdsForMemory matches the stack in the kernel of a thread that holds such a lock. A
+	// call that takes the lock of the networks or of a directory waits for the memory of
+	// its process, or for another thread that does so and has locked the socket. A call
+	// that has the lock of nested epolls waits for one of these. A call that waits for the
+	// lock itself has none of that.
+	holdsForMemory = regexp.MustCompile(`(?s)(page_fault|lock_sock).*(dev_ioctl|dev_ifconf|gifconf|dev_ethtool|inet_ioctl|sockopt)` +
+		`|page_fault.*(filldir|iterate_dir)|ep_loop_check|ep_insert`)
+	// waitsInEpoll matches a thread that keeps an epoll locked while it waits for memory,
+	// and changesEpoll a call that may wait for it with the lock of nested epolls. The
+	// stack does not show whether it has that lock. Before Linux 6.4, to close an epoll or
+	// what it watches takes the lock too.
+	waitsInEpoll = regexp.MustCompile(`(?s)page_fault.*(ep_send_events|ep_poll|epoll_wait)`)
+	changesEpoll = regexp.MustCompile(`do_epoll_ctl|eventpoll_release|ep_free`)
+)
 
-// waitsInEpoll is that of one for which a call with the lock of nested epolls, changesEpoll,
-// may wait. That call need not show that it has the lock.
-var waitsInEpoll, changesEpoll = regexp.MustCompile(`(?s)page_fault.*(ep_send_events|ep_poll|epoll_wait)`), regexp.MustCompile(`do_epoll_ctl`)
+// sharedDirectories are those of the host in which most programs look names up.
+func sharedDirectories() (dirs []string) {
+	for _, pattern := range []string{"/", "/usr", "/usr/*", "/usr/local/*", "/usr/lib/*-linux-gnu*"} {
+		found, _ := filepath.Glob(pattern)
+		dirs = append(dirs, found...)
+	}
+	return dirs
+}
 
 // watchHostLocks ends containers that hold a lock of the host until done is closed.
 func (b *Backend) watchHostLocks(done <-chan struct{}) {
+	dirs := sharedDirectories()
 	for {
 		select {
 		case <-done:
@@ -62,6 +82,9 @@ func (b *Backend) watchHostLocks(done <-chan struct{}) {
 			defer close(free)
 			takeNetworkLock()
 			takeEpollLock()
+			for _, dir := range dirs {
+				takeDirectoryLock(dir)
+			}
 		}()
 		for pause := lockPatience; ; {
 			select {
@@ -110,6 +133,15 @@ func takeEpollLock() {
 	_, _, _ = unix.Syscall6(unix.SYS_EPOLL_CTL, uintptr(outer), unix.EPOLL_CTL_ADD, uintptr(inner), uintptr(unsafe.Pointer(&unix.EpollEvent{})), 0, 0)
 }
 
+// takeDirectoryLock is the same for the lock of a directory. No file has so long a name, and
+// only the file system knows that, so the kernel takes the lock and remembers nothing.
+func takeDirectoryLock(dir string) {
+	var s unix.Stat_t
+	_ = unix.Lstat(dir+"/"+longName, &s)
+}
+
+var longName = strings.Repeat("x", 256)
+
 // endLockHolders looks at the threads of the containers, and ends containers that have held
 // a lock too often. One that keeps the kernel from saying where its threads sleep counts
 // as if it held one. Only one goroutine calls endLockHolders.
@@ -138,7 +170,7 @@ func (b *Backend) endLockHolders(stackOf func(thread int) []byte) {
 	for _, c := range made {
 		cause := "held a lock that the kernel has for the whole host, by calls that wait for memory"
 		if !c.seen.Swap(false) {
-			if !c.looks.Stuck(hangTime, "proc_pid") {
+			if !c.looks.Stuck(hangTime, "proc_pid", "lock_trace") {
 				continue
 			}
 			cause = "kept the daemon from seeing whether it holds a lock that the kernel has for the whole host"

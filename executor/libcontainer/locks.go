@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -89,17 +90,29 @@ func (s lockSample) on(devices map[string]bool) (n int64) {
 // Some files are one for the whole host: all eventfds, epolls and timers are one file to the
 // kernel, and all containers have the same files of /sys. To close one of them, the kernel
 // walks through all locks that anybody has on it. So a container with many such locks slows
-// down all programs of the host. The Backend tries how long a close takes now and then. If
-// that is too long, it ends containers that have many such locks.
+// down all programs of the host. The Backend tries now and then how long a close takes. As
+// long as that is too long, it ends the container with most locks.
 
 const (
 	closePause = 5 * time.Second
-	// slowClose is a thousand times what a close takes, or 10,000 locks.
+	// slowClose is a hundred times what a close takes, or 10,000 locks.
 	slowClose = 500 * time.Microsecond
-	// manyShared locks on files of the host are more than a program takes, and
-	// triedFiles and triedProcesses how many are looked at, in a process and a container.
-	manyShared, triedFiles, triedProcesses = 1000, 64, 256
+	// triedFiles is how many files of a process are asked for their locks, and
+	// triedProcesses how many processes of a container.
+	triedFiles, triedProcesses = 64, 256
 )
+
+// sharedFiles open files of the host that programs close all the time. Go's runtime reads the
+// second one when a program starts, and C libraries the third.
+var sharedFiles = []func() (int, error){
+	func() (int, error) { return unix.Eventfd(0, unix.EFD_CLOEXEC) },
+	func() (int, error) {
+		return unix.Open("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	},
+	func() (int, error) {
+		return unix.Open("/sys/devices/system/cpu/online", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	},
+}
 
 // watchFileLocks ends containers with many locks on files of the host until done is closed.
 func (b *Backend) watchFileLocks(done <-chan struct{}) {
@@ -109,74 +122,87 @@ func (b *Backend) watchFileLocks(done <-chan struct{}) {
 			return
 		case <-time.After(closePause):
 			if closeTime() > slowClose {
-				b.endLockers()
+				b.endLocker(sampleLocks())
 			}
 		}
 	}
 }
 
-// closeTime is how long it takes to close a file of the host, without the pauses of this
-// thread.
-func closeTime() time.Duration {
-	var least time.Duration
-	for i := range 3 {
-		longest := time.Duration(0)
-		for _, open := range []func() (int, error){
-			func() (int, error) { return unix.Eventfd(0, unix.EFD_CLOEXEC) },
-			// Go's runtime opens this one when a program starts.
-			func() (int, error) {
-				return unix.Open("/sys/kernel/mm/transparent_hugepage/hpage_pmd_size", unix.O_RDONLY|unix.O_CLOEXEC, 0)
-			},
-		} {
-			if fd, err := open(); err == nil {
-				began := time.Now()
-				unix.Close(fd)
-				longest = max(longest, time.Since(began))
-			}
-		}
-		if i == 0 || longest < least {
-			least = longest
-		}
-	}
-	return least
-}
-
-// endLockers ends containers with many locks on files of the host. Only one goroutine calls
-// it.
-func (b *Backend) endLockers() {
-	for _, c := range b.made() {
-		c.lockers.begin(func() {
-			var many bool
-			c.lockers.Watch(func() { many = c.locksShared() })
-			if many {
-				c.endFor("had too many locks on files that are one for the whole host", dyingTime)
-			}
-		})
-	}
-}
-
-// locksShared reports whether a process has many locks on a file of the host.
-func (c *container) locksShared() bool {
-	pids := c.cgroup.Processes()
-	rand.Shuffle(len(pids), func(i, j int) { pids[i], pids[j] = pids[j], pids[i] })
-	for _, pid := range pids[:min(len(pids), triedProcesses)] {
-		fds, _ := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
-		rand.Shuffle(len(fds), func(i, j int) { fds[i], fds[j] = fds[j], fds[i] })
-		tried := 0
-		for _, fd := range fds {
-			name, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%s", pid, fd.Name()))
-			if !strings.HasPrefix(name, "anon_inode:") && !strings.HasPrefix(name, "/sys/") {
-				continue
-			}
-			if tried++; tried > triedFiles {
+// closeTime is how long it takes to close the slowest of these files, without the pauses of
+// this thread.
+func closeTime() (slowest time.Duration) {
+	for _, open := range sharedFiles {
+		least := time.Hour
+		for range 3 {
+			fd, err := open()
+			if err != nil {
+				least = 0
 				break
 			}
-			// The kernel lists the locks of the process, or of this descriptor.
-			info, _ := os.ReadFile(fmt.Sprintf("/proc/%d/fdinfo/%s", pid, fd.Name()))
-			if bytes.Count(info, []byte("\nlock:")) >= manyShared {
-				return true
-			}
+			began := time.Now()
+			unix.Close(fd)
+			least = min(least, time.Since(began))
+		}
+		slowest = max(slowest, least)
+	}
+	return slowest
+}
+
+// endLocker ends the container with most locks, if it has many. Only one goroutine calls it.
+func (b *Backend) endLocker(locks lockSample) {
+	var worst *container
+	most := int64(manyLocks - 1)
+	for _, c := range b.made() {
+		var found int64
+		n := int64(0)
+		switch {
+		case c.endedWithin(dyingTime):
+		case c.lockers.complete(sightPatience, func() { found = c.locksOnShared(locks) }):
+			n = found
+		case c.lockers.Stuck(sightPatience, "ep_show_fdinfo"):
+			n = math.MaxInt64 // it keeps an epoll locked, so that the kernel cannot say what locks it has
+		}
+		if n > most {
+			worst, most = c, n
 		}
 	}
-	return false
+	if worst != nil {
+		worst.endFor("had too many file locks, which slowed down all programs of the host", dyingTime)
+	}
+}
+
+// locksOnShared estimates how many locks the container has: those of its processes in the
+// sample, and those of open files of the host, which no sample attributes to a process.
+func (c *container) locksOnShared(locks lockSample) (n int64) {
+	pids := c.cgroup.Processes()
+	for _, pid := range pids {
+		n += locks.processes[pid]
+	}
+	rand.Shuffle(len(pids), func(i, j int) { pids[i], pids[j] = pids[j], pids[i] })
+	tried := pids[:min(len(pids), triedProcesses)]
+	var ofFiles int64
+	for _, pid := range tried {
+		ofFiles += locksOfFiles(fmt.Sprintf("/proc/%d/", pid))
+	}
+	return n + ofFiles*int64(len(pids))/int64(max(1, len(tried)))
+}
+
+// locksOfFiles estimates how many locks the open files of the host have that a process has,
+// whose directory in /proc is given.
+func locksOfFiles(process string) (n int64) {
+	fds, _ := os.ReadDir(process + "fd")
+	rand.Shuffle(len(fds), func(i, j int) { fds[i], fds[j] = fds[j], fds[i] })
+	tried := 0
+	for _, fd := range fds {
+		if tried == triedFiles {
+			break
+		}
+		name, _ := os.Readlink(process + "fd/" + fd.Name())
+		if strings.HasPrefix(name, "anon_inode:") || strings.HasPrefix(name, "/sys/") {
+			tried++
+			info, _ := os.ReadFile(process + "fdinfo/" + fd.Name())
+			n += int64(bytes.Count(info, []byte(" OFDLCK ")))
+		}
+	}
+	return n * int64(len(fds)) / int64(max(1, tried))
 }

@@ -177,16 +177,10 @@ func (g *Cgroup) Usage() executor.Usage {
 	if m.PIDs > 0 {
 		m.PIDs--
 	}
-	if spent, known := g.CPU(); known {
-		m.CPU = spent
+	if spent := g.read(g.version.cpu); spent >= 0 {
+		m.CPU = time.Duration(spent) * g.version.cpuUnit
 	}
 	return m
-}
-
-// CPU is how much time of processors the container has used.
-func (g *Cgroup) CPU() (spent time.Duration, known bool) {
-	n := g.read(g.version.cpu)
-	return time.Duration(n) * g.version.cpuUnit, n >= 0
 }
 
 func exists(path string) bool {
