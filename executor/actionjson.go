@@ -33,7 +33,8 @@ func (a *Action) UnmarshalJSON(data []byte) error {
 }
 
 // maxDecoded is the most actions in lists of one tree that are decoded, because each costs
-// far more than its text. [Action.Validate] already refuses a tenth of that.
+// far more than its text. [Action.Validate] already refuses a tenth of that. Before they
+// are counted, the elements of a list are decoded only as raw JSON.
 const maxDecoded = 10 * MaxActionNodes
 
 // decodeAction decodes an action at the given depth from valid JSON. What is

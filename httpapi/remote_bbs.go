@@ -112,9 +112,35 @@ func (c *RemoteBBS) RolloutStatus(ctx context.Context, processGUID string) (lrp.
 	return callRolloutStatus.Do(ctx, c.client, processArgs{processGUID})
 }
 
-// Deployments is [bbs.BBS.Deployments].
+// Deployments is [bbs.BBS.Deployments]. A BBS of 0.1 refuses the WithoutDefinitions
+// and DefinitionIDs of f. It is then asked once more without them, and sends all
+// definitions.
 func (c *RemoteBBS) Deployments(ctx context.Context, f storage.DeploymentFilter) iter.Seq2[*lrp.Deployment, error] {
-	return callDeployments.All(ctx, c.client, f)
+	asked := callDeployments.All(ctx, c.client, f)
+	if !f.WithoutDefinitions && len(f.DefinitionIDs) == 0 {
+		return asked
+	}
+	f.WithoutDefinitions, f.DefinitionIDs = false, nil
+	return unlessInvalid(asked, callDeployments.All(ctx, c.client, f))
+}
+
+// unlessInvalid lists what first does. If first begins with an executor.ErrInvalid, it
+// lists what second does instead.
+func unlessInvalid[T any](first, second iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		begun, refused := false, false
+		for item, err := range first {
+			if refused = !begun && errors.Is(err, executor.ErrInvalid); refused {
+				break
+			}
+			if begun = true; !yield(item, err) {
+				return
+			}
+		}
+		if refused {
+			second(yield)
+		}
+	}
 }
 
 // Deployment is [bbs.BBS.Deployment].
@@ -197,9 +223,15 @@ func (c *RemoteBBS) DesireTask(ctx context.Context, d task.Desire) error {
 	return say(ctx, c.client, callDesireTask, d)
 }
 
-// Tasks is [bbs.BBS.Tasks].
+// Tasks is [bbs.BBS.Tasks]. A BBS of 0.1 refuses the Bare of f. It is then asked once
+// more without it, and sends whole tasks.
 func (c *RemoteBBS) Tasks(ctx context.Context, f storage.TaskFilter) iter.Seq2[*task.Task, error] {
-	return callTasks.All(ctx, c.client, f)
+	asked := callTasks.All(ctx, c.client, f)
+	if !f.Bare {
+		return asked
+	}
+	f.Bare = false
+	return unlessInvalid(asked, callTasks.All(ctx, c.client, f))
 }
 
 // Task is [bbs.BBS.Task].

@@ -182,7 +182,7 @@ type fakeBBS struct {
 	taskErr    error // of Tasks, after what it lists
 	listed     int   // how many bytes the tasks have that Tasks has listed
 	hidden     bool  // the lists are empty
-	earlier    bool  // it does not know DefinitionIDs
+	earlier    bool  // all definitions come, as from a BBS of 0.1
 	filters    []storage.DeploymentFilter
 	start      lrp.Start
 	crash      lrp.Crash

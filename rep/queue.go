@@ -7,7 +7,8 @@ import "sync"
 // looked at once more afterwards.
 //
 // A tenant decides how many of its containers need a look, and how much there is to
-// read for each. So the domains take turns, and one domain leaves others a place.
+// read for each. So the domains take turns, and one domain leaves others a place. Two
+// hostile domains can hold all places, for up to Options.CallTimeout in each call.
 type queue struct {
 	mu      sync.Mutex
 	most    int // how many subjects of one domain may be taken
@@ -43,6 +44,8 @@ func newQueue(callers int) *queue {
 // a subject of another domain is looked at at once. One place has nothing to leave.
 func mostOfDomain(places int) int { return max(1, places-1) }
 
+// add has a subject looked at, once more if it is taken. A guid always has the same
+// subject, so the one that is known already is kept.
 func (q *queue) add(s subject) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -104,6 +104,10 @@ func (r *Rep) isCleared() bool {
 // look: before the Rep does anything about a container, it reads its record and
 // its state once more.
 //
+// With Options.Concurrency above 1, a worker ends when it finds nothing to take. So a
+// container that comes up later may wait for an operation of another domain, although
+// that domain leaves a place.
+//
 // A list that could not be read to its end proves nothing absent; Sync settles
 // only what the list names. The error joins everything that went wrong, and the
 // next Sync tries again.
@@ -115,8 +119,10 @@ func (r *Rep) Sync(ctx context.Context) error {
 // Tick does what is due: it announces the cell, takes the events of the
 // executor, makes a Sync if it is time, advances the self-test and the
 // evacuation, settles what has come up, and reports sessions to the BBS. It does
-// nothing before the Executor has cleared its host; see [Clearer]. It replaces Run
-// for callers with a loop of their own.
+// nothing before the Executor has cleared its host; see [Clearer]. With
+// Options.Concurrency above 1, what comes up meanwhile may have to wait as in Sync; in
+// Run, the place that a domain leaves stays open. Tick replaces Run for callers with a
+// loop of their own.
 func (r *Rep) Tick(ctx context.Context) {
 	if !r.isCleared() {
 		return

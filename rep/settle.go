@@ -101,7 +101,7 @@ func (r *Rep) slot(ctx context.Context, key lrp.Key) (lrp.Slot, error) {
 	return r.o.BBS.Slot(call, key.ProcessGUID, key.Index)
 }
 
-// deployment is what f wants of the only process that it names, nil if there is none.
+// deployment reads the one process that f names; nil if there is none.
 func (r *Rep) deployment(ctx context.Context, f storage.DeploymentFilter) (found *lrp.Deployment, err error) {
 	call, cancel := context.WithTimeout(ctx, r.o.CallTimeout)
 	defer cancel()

@@ -343,7 +343,7 @@ func TestADeploymentThatCannotBeReadLeavesTheReservationForTheNextSync(t *testin
 // A deployment may have tens of MiB of definitions, and hundreds of its containers
 // may start.
 func TestAContainerStartsWithTheOnlyDefinitionThatWasReadForIt(t *testing.T) {
-	for name, earlier := range map[string]bool{"the BBS sends one": false, "an earlier BBS sends all": true} {
+	for name, earlier := range map[string]bool{"the BBS sends one": false, "all come from a BBS of 0.1": true} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
 			s.bbs.earlier = earlier
@@ -474,7 +474,7 @@ func TestATaskThatOnlyTheBBSCallsStartedIsNotRun(t *testing.T) {
 	s.must() // this rep has not asked: its reservation expires, and the task is rejected
 }
 
-// fullBBS is a BBS of a release that does not know bare tasks.
+// fullBBS is a RemoteBBS for a BBS of 0.1, which knows no bare tasks.
 type fullBBS struct{ *fakeBBS }
 
 func (b fullBBS) Tasks(ctx context.Context, f storage.TaskFilter) iter.Seq2[*task.Task, error] {

@@ -28,13 +28,14 @@ type DeploymentFilter struct {
 	// Bare leaves out what is large: see [Bare].
 	Bare bool `json:"bare,omitempty"`
 	// WithoutDefinitions leaves out the definitions but not the settings: see
-	// [WithoutDefinitions]. It adds nothing to Bare.
+	// [WithoutDefinitions]. It adds nothing to Bare. A BBS of 0.1 refuses the member;
+	// RemoteBBS then asks without it, so a reader may get all definitions.
 	WithoutDefinitions bool `json:"without_definitions,omitempty"`
 	// DefinitionIDs leaves out all definitions but these, unless it is empty: see
 	// [WithDefinitions]. It selects no deployment, and adds nothing to Bare and
 	// WithoutDefinitions. Damage in the other definitions alone may go unnoticed. A
-	// BBS of an earlier release ignores the field and sends all definitions, so
-	// look for yours by its id.
+	// BBS of 0.1 refuses the member; RemoteBBS then asks without it, so a reader may
+	// get all definitions. Look for yours by its id.
 	DefinitionIDs []string `json:"definition_ids,omitempty"`
 }
 
@@ -128,7 +129,8 @@ type TaskFilter struct {
 	// that cannot be decoded is listed with any Selector.
 	Selector executor.Selector `json:"selector,omitzero"`
 	// Bare leaves out the definition and the result, which may be large: see
-	// [BareTask]. A BBS of an earlier release ignores it and sends whole tasks.
+	// [BareTask]. A BBS of 0.1 refuses the member; RemoteBBS then asks without it, so a
+	// reader may get whole tasks.
 	Bare bool `json:"bare,omitempty"`
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"strings"
 	"sync"
 	"time"
 
@@ -117,7 +118,8 @@ func (e *Session[A, In, Out]) serve(s *Server, api A, w http.ResponseWriter, r *
 			}
 			var c executor.SessionControl
 			if err := decodeStrictly(content, &c); err != nil {
-				return err
+				// receive puts the same prefix before the number of the frame.
+				return &worded{strings.TrimPrefix(err.Error(), executor.ErrInvalid.Error()+": "), err}
 			}
 			select {
 			case control <- c:

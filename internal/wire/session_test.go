@@ -272,7 +272,7 @@ func TestFramesThatMakeNoSenseEndASession(t *testing.T) {
 		{"about no stream", "frame 1 of kind 4: it is about no stream", frame(frameTaken, "\x63\x00\x00\x00\x01")},
 		{"taken, not sent", "frame 1 of kind 4: it says that more of a stream was taken", frame(frameTaken, "\x01\x00\x00\x00\x01")},
 		{"too short", "frame 1 of kind 4: it is about no stream", frame(frameTaken, "\x01")},
-		{"no control", "frame 1 of kind 5: invalid input: what", frame(frameControl, `{"what": 1}`)},
+		{"no control", "frame 1 of kind 5: what: ", frame(frameControl, `{"what": 1}`)},
 		{"too much control", "frame 1 of kind 5: it has 4098 bytes; want at most 4096", frame(frameControl, "{"+strings.Repeat(" ", maxControl)+"}")},
 		{"and more comes", "frame 1 of kind 99", append(frame(99, ""), bytes.Repeat(frame(frameAlive, ""), 1000)...)},
 	} {

@@ -118,10 +118,11 @@ func (p *packer) entry(name, as string, flags int) error {
 	if err := p.out.WriteHeader(h); err != nil {
 		return err
 	}
-	if _, err := io.CopyN(p.out, f, h.Size); err != nil {
+	_, err = io.CopyN(p.out, f, h.Size)
+	if err == io.EOF { // the file has become shorter
 		return fmt.Errorf("%s %w: %w", name, tenant.ErrChanged, err)
 	}
-	return nil
+	return err
 }
 
 // enter begins with a directory, which close closes from now on.

@@ -229,3 +229,34 @@ func TestLargeDirectoriesWithinEachOtherAreBounded(t *testing.T) {
 		t.Errorf("%d entries, %v", len(got), err)
 	}
 }
+
+func TestPackSaysThatAFileChangedOnlyIfItBecameShorter(t *testing.T) {
+	broken := errors.New("the disk is broken")
+	for _, test := range []struct {
+		name    string
+		write   func(p []byte, file string) error
+		want    error
+		changed bool
+	}{
+		{"shorter", func(_ []byte, file string) error { return os.Truncate(file, 1) }, io.EOF, true}, // beside its header
+		{"broken", func(p []byte, _ string) error {
+			if string(p) == "#!" { // the content
+				return broken
+			}
+			return nil
+		}, broken, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir, root := container(t)
+			err := archive.Pack(t.Context(), root, "/home/app/run", writerFunc(func(p []byte) (int, error) {
+				if err := test.write(p, filepath.Join(dir, "home/app/run")); err != nil {
+					return 0, err
+				}
+				return len(p), nil
+			}))
+			if !errors.Is(err, test.want) || errors.Is(err, tenant.ErrChanged) != test.changed {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}

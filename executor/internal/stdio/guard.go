@@ -11,8 +11,9 @@ import (
 
 // A Guard makes the calls on the pipes and terminals between the daemon and the processes
 // of a container. They wait for no data, but the kernel locks a pipe for each call, and a
-// terminal for some. A process that has it too may hold the lock for as long as it likes: while the kernel waits
-// for the memory of that process, or for a socket from which it moves data (splice). Only
+// terminal for some. A process of the container that has the same pipe or terminal can
+// hold that lock for as long as it likes: the kernel keeps the lock while it waits for the
+// memory of the process, or for a socket from which the process moves data (splice). Only
 // the end of that process ends the wait for the lock; not even SIGKILL ends a daemon that
 // waits. So the calls of a container take one thread, one after the other, and the owner of
 // the Guard asks now and then whether one is Stuck. The zero value is ready for use. A nil

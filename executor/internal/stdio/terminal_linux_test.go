@@ -28,7 +28,7 @@ func TestTheSizeOfATerminalIsChangedUnderItsGuard(t *testing.T) {
 		<-free
 	})
 	<-held
-	resized := make(chan error)
+	resized := make(chan error, 1)
 	go func() { resized <- s.Resize(executor.TerminalSize{Columns: 55, Rows: 22}) }()
 	window := func() *unix.Winsize {
 		w, err := unix.IoctlGetWinsize(int(ends.Child[0].Fd()), unix.TIOCGWINSZ)
@@ -37,8 +37,16 @@ func TestTheSizeOfATerminalIsChangedUnderItsGuard(t *testing.T) {
 		}
 		return w
 	}
-	for s.own[0].using.TryLock() { // until the change uses the file
-		s.own[0].using.Unlock()
+	for used := 0; used < 10_000; used++ { // until the change uses the file, and goes on to do so
+		if s.own[0].using.TryLock() {
+			s.own[0].using.Unlock()
+			used = 0
+		}
+		select {
+		case err := <-resized:
+			t.Fatalf("the size was changed while the guard makes another call: %v", err)
+		default:
+		}
 	}
 	if w := window(); w.Col != 101 {
 		t.Errorf("the size is %+v while the guard makes another call", w)

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/diegosdk/diego"
@@ -19,6 +20,7 @@ import (
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/httpapi"
 	"github.com/diegosdk/diego/lrp"
+	"github.com/diegosdk/diego/storage"
 )
 
 // behaviours are the tests of what a BBS does that are repeated over HTTP.
@@ -131,21 +133,29 @@ var emptyIsNil = cmpopts.EquateEmpty()
 
 func newQuickRand(seed uint64) *rand.Rand { return rand.New(rand.NewSource(int64(seed))) }
 
-// A BBS of 0.1 knows no reasons of claims.
-func TestAClaimWithAReasonIsTakenByABBSThatKnowsNone(t *testing.T) {
-	s := newSystem(t, 1, nil)
-	s.must(s.BBS.Desire(s.ctx, desired("web", 1)))
+// withoutMembers is the BBS over HTTP as a release that does not know some members.
+func withoutMembers(s *system, members ...string) *httpapi.RemoteBBS {
 	handler, err := httpapi.NewHandler(httpapi.HandlerOptions{BBS: s.BBS, AllowPlain: true})
 	s.must(err)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		unknown := bytes.ReplaceAll(body, []byte(`"reason":`), []byte(`"no_such_member":`))
-		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(unknown)), int64(len(unknown))
+		for _, m := range members {
+			body = bytes.ReplaceAll(body, []byte(`"`+m+`":`), []byte(`"no_such_member":`))
+		}
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 		handler.ServeHTTP(w, r)
 	}))
-	t.Cleanup(server.Close)
+	s.t.Cleanup(server.Close)
 	client, err := httpapi.NewRemoteBBS(httpapi.ClientOptions{Addresses: []string{server.URL}, AllowPlain: true})
 	s.must(err)
+	return client
+}
+
+// A BBS of 0.1 knows no reasons of claims.
+func TestAClaimWithAReasonIsTakenByABBSThatKnowsNone(t *testing.T) {
+	s := newSystem(t, 1, nil)
+	s.must(s.BBS.Desire(s.ctx, desired("web", 1)))
+	client := withoutMembers(s, "reason")
 	me := lrp.InstanceKey{InstanceGUID: "i", CellID: "cell-1"}
 	s.must(client.ClaimLRP(s.ctx, "web", 0, lrp.Claim{Instance: me, Reason: "score 0.5"}))
 	if slot, err := s.BBS.Slot(s.ctx, "web", 0); err != nil || len(slot.Records) != 1 || slot.Records[0].InstanceKey != me {
@@ -154,5 +164,53 @@ func TestAClaimWithAReasonIsTakenByABBSThatKnowsNone(t *testing.T) {
 	// A claim that is wrong in another way is still refused.
 	if err := client.ClaimLRP(s.ctx, "web", 0, lrp.Claim{Reason: "score 0.5"}); !errors.Is(err, executor.ErrInvalid) {
 		t.Errorf("nobody's claim: %v", err)
+	}
+}
+
+// A BBS of 0.1 knows neither the members that keep lists small nor selectors.
+func TestListsComeWholeFromABBSThatCannotKeepThemSmall(t *testing.T) {
+	s := newSystem(t, 1, nil)
+	for _, guid := range []string{"a", "b"} {
+		s.must(s.BBS.Desire(s.ctx, desired(guid, 1)))
+		s.must(s.BBS.DesireTask(s.ctx, desiredTask("job-"+guid, "")))
+	}
+	client := withoutMembers(s, "definition_ids", "without_definitions", "selector")
+	whole := gather(s, s.BBS.Deployments(s.ctx, storage.DeploymentFilter{}))
+	one := []string{"b"}
+	for name, test := range map[string]struct {
+		filter storage.DeploymentFilter
+		want   []*lrp.Deployment
+	}{
+		"one definition":              {storage.DeploymentFilter{DefinitionIDs: one}, whole},
+		"no definitions":              {storage.DeploymentFilter{WithoutDefinitions: true}, whole},
+		"one definition of a process": {storage.DeploymentFilter{ProcessGUIDs: one, DefinitionIDs: one}, whole[1:]},
+		"nothing":                     {storage.DeploymentFilter{ProcessGUIDs: []string{"none"}, DefinitionIDs: one}, nil},
+		"bare":                        {storage.DeploymentFilter{Bare: true, DefinitionIDs: one}, []*lrp.Deployment{storage.Bare(whole[0]), storage.Bare(whole[1])}},
+	} {
+		if diff := cmp.Diff(test.want, gather(s, client.Deployments(s.ctx, test.filter)), emptyIsNil); diff != "" {
+			t.Errorf("deployments, %s (-want +got):\n%s", name, diff)
+		}
+	}
+	tasks := withoutMembers(s, "bare", "selector")
+	if diff := cmp.Diff(gather(s, s.BBS.Tasks(s.ctx, storage.TaskFilter{})), gather(s, tasks.Tasks(s.ctx, storage.TaskFilter{Bare: true}))); diff != "" {
+		t.Errorf("tasks (-want +got):\n%s", diff)
+	}
+
+	// What selects is never left out.
+	selector, err := executor.ParseSelector("team=blog")
+	s.must(err)
+	items := 0
+	for d, e := range client.Deployments(s.ctx, storage.DeploymentFilter{DefinitionIDs: one, Selector: selector}) {
+		if items++; d != nil || !errors.Is(e, executor.ErrInvalid) {
+			t.Errorf("selected deployments: %v, %v", d, e)
+		}
+	}
+	for k, e := range tasks.Tasks(s.ctx, storage.TaskFilter{Bare: true, Selector: selector}) {
+		if items++; k != nil || !errors.Is(e, executor.ErrInvalid) {
+			t.Errorf("selected tasks: %v, %v", k, e)
+		}
+	}
+	if items != 2 {
+		t.Errorf("two lists that are refused have %d errors", items)
 	}
 }
