@@ -458,6 +458,7 @@ func (r *Runner) gather(ctx context.Context) (gathered, error) {
 		p.takesReasons = states[i].TakesReasons
 		g.parties[p.ID] = p
 	}
+	r.answered(g.parties)
 	slices.SortFunc(g.silent, func(a, b SilentCell) int { return strings.Compare(a.CellID, b.CellID) })
 	return g, nil
 }
@@ -501,7 +502,17 @@ func (r *Runner) missed(p party, err error) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p.standing.silentUntil = r.o.Now().Add(r.o.SilentPause)
+	p.standing = p.standing.missed(r.o.Now(), r.o.StateTimeout, r.o.SilentPause)
+	r.o.Logger.Warn("a cell has missed a deadline and is left out for a while, unless all are", "cell", p.ID, "until", p.standing.silentUntil, "err", err)
+}
+
+// answered notes the cells that have reported their states.
+func (r *Runner) answered(parties map[string]party) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range parties {
+		p.standing = p.standing.answered()
+	}
 }
 
 // judge notes the result of a hand-over: how says why it failed, and is empty

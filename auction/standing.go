@@ -40,8 +40,10 @@ func (e *PausedError) Unwrap() error { return ErrPaused }
 // A standing is what a Runner remembers about a cell's behaviour. The zero
 // value belongs to a cell that has never failed.
 type standing struct {
-	// silentUntil is when a cell that has missed a deadline is asked again.
+	// silentUntil is when a cell that has missed a deadline is asked again, and misses how
+	// many it has missed since it last reported its state.
 	silentUntil time.Time
+	misses      int
 	// failures is how many hand-overs have failed since the last success, and last
 	// is the error of the last.
 	failures int
@@ -62,8 +64,22 @@ func (s standing) failed(now time.Time, halfLife time.Duration, how string) stan
 	return s
 }
 
+// missed is the standing after a missed deadline. The cell is left out for a moment at first,
+// and for twice as long each time, up to longest: a busy cell may be late once.
+func (s standing) missed(now time.Time, first, longest time.Duration) standing {
+	s.silentUntil = now.Add(min(longest, first<<min(s.misses, 16)))
+	s.misses++
+	return s
+}
+
+// answered is the standing after a report of the cell's state.
+func (s standing) answered() standing {
+	s.misses = 0
+	return s
+}
+
 // took is the standing after a hand-over of which the cell took something.
-func (s standing) took() standing { return standing{silentUntil: s.silentUntil} }
+func (s standing) took() standing { return standing{silentUntil: s.silentUntil, misses: s.misses} }
 
 // failingUntil is when the failures no longer weigh more than one. A single
 // failure weighs one when it happens, so it pauses no cell.

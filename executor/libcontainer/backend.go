@@ -51,6 +51,7 @@ type Backend struct {
 	closing    chan struct{} // ends watch
 	unwatched  chan struct{} // closed by watch at its end
 	stall      time.Duration // of the host, at the last call of endStorms
+	looking    sync.Mutex    // held by endLockHolders
 	mu         sync.Mutex
 	containers map[string]*container
 	ports      *hostport.Range

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 	"unsafe"
 
@@ -35,6 +36,8 @@ const (
 	// of which one in each second counts. It may happen to a program whose memory is on a
 	// slow disk.
 	mostHolds, holdsTime = 3, time.Minute
+	// outage is how long everybody may have waited for a lock before once is too often.
+	outage = 2 * time.Second
 	// lookTime is how long a look waits for its results, and hangTime how long the kernel
 	// may take to say where one thread sleeps.
 	lookTime, hangTime = 200 * time.Millisecond, 50 * time.Millisecond
@@ -43,21 +46,30 @@ const (
 	lookedAt = 128
 )
 
-var (
-	// holdsForMemory matches the stack in the kernel of a thread that holds such a lock. A
-	// call that takes the lock of the networks or of a directory waits for the memory of
-	// its process, or for another thread that does so and has locked the socket. A call
-	// that has the lock of nested epolls waits for one of these. A call that waits for the
-	// lock itself has none of that.
-	holdsForMemory = regexp.MustCompile(`(?s)(page_fault|lock_sock).*(dev_ioctl|dev_ifconf|gifconf|dev_ethtool|inet_ioctl|sockopt)` +
-		`|page_fault.*(filldir|iterate_dir)|ep_loop_check|ep_insert`)
-	// waitsInEpoll matches a thread that keeps an epoll locked while it waits for memory,
-	// and changesEpoll a call that may wait for it with the lock of nested epolls. The
-	// stack does not show whether it has that lock. Before Linux 6.4, to close an epoll or
-	// what it watches takes the lock too.
-	waitsInEpoll = regexp.MustCompile(`(?s)page_fault.*(ep_send_events|ep_poll|epoll_wait)`)
-	changesEpoll = regexp.MustCompile(`do_epoll_ctl|eventpoll_release|ep_free`)
-)
+// A hostLock is such a lock.
+type hostLock struct {
+	take func() // waits for it, and gives it back
+	// holds matches the stack in the kernel of a thread that holds it while its call waits
+	// for the memory of its process, and of no call that waits for the lock itself. A call
+	// with the lock may also wait for one that has none: then changes matches the first
+	// one, whose stack does not show whether it has the lock, and waits the second.
+	holds, changes, waits *regexp.Regexp
+}
+
+// hostLocks are those that the Backend watches. A call with the lock of the networks may wait
+// for a thread that waits for memory and has locked the same socket. Before Linux 6.4, to
+// close an epoll, or what it watches, takes the lock of nested epolls too.
+func hostLocks() []*hostLock {
+	dirs := sharedDirectories()
+	return []*hostLock{
+		{take: takeNetworkLock, holds: regexp.MustCompile(`(?s)(page_fault|lock_sock).*(dev_ioctl|dev_ifconf|gifconf|dev_ethtool|inet_ioctl|do_ip_[gs]etsockopt|ip_mc_|mcast_msfilter)`)},
+		{
+			take: takeEpollLock, holds: regexp.MustCompile(`^\[<0>\] (ep_loop_check|ep_insert)`),
+			changes: regexp.MustCompile(`^\[<0>\] (do_epoll_ctl|eventpoll_release|ep_free)`), waits: regexp.MustCompile(`(?s)page_fault.*(ep_send_events|ep_poll|epoll_wait)`),
+		},
+		{take: func() { takeDirectoryLocks(dirs) }, holds: regexp.MustCompile(`(?s)page_fault.*(filldir|iterate_dir)`)},
+	}
+}
 
 // sharedDirectories are those of the host in which most programs look names up.
 func sharedDirectories() (dirs []string) {
@@ -70,21 +82,24 @@ func sharedDirectories() (dirs []string) {
 
 // watchHostLocks ends containers that hold a lock of the host until done is closed.
 func (b *Backend) watchHostLocks(done <-chan struct{}) {
-	dirs := sharedDirectories()
+	var watches sync.WaitGroup
+	for _, l := range hostLocks() {
+		watches.Go(func() { b.watchHostLock(l, done) })
+	}
+	watches.Wait()
+}
+
+func (b *Backend) watchHostLock(l *hostLock, done <-chan struct{}) {
 	for {
 		select {
 		case <-done:
 			return
 		case <-time.After(greedPause):
 		}
-		free := make(chan struct{})
+		asked, free := time.Now(), make(chan struct{})
 		go func() {
 			defer close(free)
-			takeNetworkLock()
-			takeEpollLock()
-			for _, dir := range dirs {
-				takeDirectoryLock(dir)
-			}
+			l.take()
 		}()
 		for pause := lockPatience; ; {
 			select {
@@ -93,7 +108,7 @@ func (b *Backend) watchHostLocks(done <-chan struct{}) {
 			case <-free:
 			case <-time.After(pause):
 				began := time.Now()
-				b.endLockHolders(stackOf)
+				b.endLockHolders(l, began.Sub(asked) > outage, stackOf)
 				pause = max(lockPatience, 4*time.Since(began))
 				continue
 			}
@@ -133,24 +148,29 @@ func takeEpollLock() {
 	_, _, _ = unix.Syscall6(unix.SYS_EPOLL_CTL, uintptr(outer), unix.EPOLL_CTL_ADD, uintptr(inner), uintptr(unsafe.Pointer(&unix.EpollEvent{})), 0, 0)
 }
 
-// takeDirectoryLock is the same for the lock of a directory. No file has so long a name, and
+// takeDirectoryLocks is the same for the locks of directories. No file has so long a name, and
 // only the file system knows that, so the kernel takes the lock and remembers nothing.
-func takeDirectoryLock(dir string) {
-	var s unix.Stat_t
-	_ = unix.Lstat(dir+"/"+longName, &s)
+func takeDirectoryLocks(dirs []string) {
+	for _, dir := range dirs {
+		var s unix.Stat_t
+		_ = unix.Lstat(dir+"/"+longName, &s)
+	}
 }
 
 var longName = strings.Repeat("x", 256)
 
 // endLockHolders looks at the threads of the containers, and ends containers that have held
-// a lock too often. One that keeps the kernel from saying where its threads sleep counts
-// as if it held one. Only one goroutine calls endLockHolders.
-func (b *Backend) endLockHolders(stackOf func(thread int) []byte) {
+// a lock too often. During an outage once is too often: other containers may be waiting for
+// the lock, to hold it next. A container that keeps the kernel from saying where its threads
+// sleep counts as if it held the lock.
+func (b *Backend) endLockHolders(l *hostLock, outage bool, stackOf func(thread int) []byte) {
+	b.looking.Lock()
+	defer b.looking.Unlock()
 	made := b.made()
 	var looks []<-chan struct{}
 	for _, c := range made {
 		over := c.looks.begin(func() {
-			if c.holdsLock(stackOf) {
+			if c.holdsLock(l, stackOf) {
 				c.seen.Store(true)
 			}
 		})
@@ -169,29 +189,32 @@ func (b *Backend) endLockHolders(stackOf func(thread int) []byte) {
 	}
 	for _, c := range made {
 		cause := "held a lock that the kernel has for the whole host, by calls that wait for memory"
-		if !c.seen.Swap(false) {
+		seen := c.seen.Swap(false)
+		if !seen {
 			if !c.looks.Stuck(hangTime, "proc_pid", "lock_trace") {
 				continue
 			}
 			cause = "kept the daemon from seeing whether it holds a lock that the kernel has for the whole host"
 		}
-		if c.holds.often(time.Now()) {
+		if c.holds.often(time.Now()) || seen && outage {
 			c.endFor(cause, dyingTime)
 		}
 	}
 }
 
 // holdsLock looks at some threads, beginning with any.
-func (c *container) holdsLock(stackOf func(thread int) []byte) bool {
+func (c *container) holdsLock(l *hostLock, stackOf func(thread int) []byte) bool {
 	threads := c.cgroup.Threads()
 	step := 1 + len(threads)/lookedAt
-	waits, changes := false, false
+	changes, waits := false, false
 	for i := rand.IntN(step); i < len(threads); i += step {
 		var stack []byte
 		c.looks.Watch(func() { stack = stackOf(threads[i]) })
-		waits = waits || waitsInEpoll.Match(stack)
-		changes = changes || changesEpoll.Match(stack)
-		if holdsForMemory.Match(stack) || waits && changes {
+		if l.changes != nil {
+			changes = changes || l.changes.Match(stack)
+			waits = waits || l.waits.Match(stack)
+		}
+		if l.holds.Match(stack) || changes && waits {
 			return true
 		}
 	}

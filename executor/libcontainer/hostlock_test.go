@@ -173,7 +173,7 @@ func TestAContainerHidesNoOtherThatHoldsALockOfTheHost(t *testing.T) {
 	ended := make(chan executor.Exit, 1)
 	go func() { ended <- r.end() }()
 	f.eventually("the one that holds the lock is ended", func() bool {
-		f.endLockHolders(func(thread int) []byte {
+		f.endLockHolders(hostLocks()[networks], false, func(thread int) []byte {
 			if hidden[thread] {
 				<-shown
 				return nil
@@ -189,26 +189,66 @@ func TestAContainerHidesNoOtherThatHoldsALockOfTheHost(t *testing.T) {
 	})
 }
 
+// The order of hostLocks.
+const (
+	networks = iota
+	nests
+	directories
+)
+
 func TestWhoHoldsALockOfTheHostIsSeenInItsStack(t *testing.T) {
 	for _, test := range []struct {
-		name, stack string
-		holds       bool
+		name  string
+		lock  int
+		stack string
+		holds bool
 	}{
-		{"it runs, or the kernel does not say", "", false},
-		{"it waits for the lock", "[<0>] dev_ethtool+0xa1/0x2d90\n[<0>] dev_ioctl+0x38e/0x5f0\n[<0>] sock_do_ioctl+0xb7/0x100\n[<0>] __x64_sys_ioctl+0x9b/0x100\n", false},
-		{"it waits for its memory", "[<0>] lock_mm_and_find_vma+0x9e/0x580\n[<0>] exc_page_fault+0x1d8/0x770\n[<0>] asm_exc_page_fault+0x22/0x30\n[<0>] inet_gifconf+0x28/0x50\n[<0>] sock_do_ioctl+0xb7/0x100\n", true},
-		{"on arm64", "[<0>] mem_cgroup_out_of_memory+0x4c/0xf0\n[<0>] do_page_fault+0x1d8/0x770\n[<0>] do_mem_abort+0x22/0x30\n[<0>] dev_ifconf+0x21f2/0x2d90\n[<0>] sock_ioctl+0xb7/0x100\n", true},
-		{"it waits for the socket", "[<0>] __lock_sock+0x9e/0x580\n[<0>] lock_sock_nested+0x1d8/0x770\n[<0>] do_ip_setsockopt+0x22/0x30\n[<0>] __sys_setsockopt+0x28/0x50\n", true},
-		{"it waits for the lock of nested epolls", "[<0>] do_epoll_ctl+0x1a8/0xe10\n[<0>] __x64_sys_epoll_ctl+0x5d/0x90\n[<0>] do_syscall_64+0x5d/0x90\n", false},
-		{"it has that lock, and waits for a nested one", "[<0>] ep_loop_check_proc+0x6c/0x100\n[<0>] do_epoll_ctl+0x1a8/0xe10\n[<0>] __x64_sys_epoll_ctl+0x5d/0x90\n", true},
-		{"it reads a directory", "[<0>] lock_mm_and_find_vma+0x9e/0x580\n[<0>] exc_page_fault+0x1d8/0x770\n[<0>] asm_exc_page_fault+0x22/0x30\n[<0>] filldir64+0xb1/0x190\n[<0>] call_filldir+0x7d/0x140\n[<0>] ext4_readdir+0x6f5/0xa10\n[<0>] iterate_dir+0x9/0x8\n", true},
-		{"it waits for a directory", "[<0>] iterate_dir+0x9/0x8\n[<0>] __x64_sys_getdents64+0x5d/0x90\n", false},
-		{"it reads a file", "[<0>] folio_wait_bit_common+0x9e/0x580\n[<0>] filemap_fault+0x9/0x8\n[<0>] exc_page_fault+0x1d8/0x770\n", false},
+		{"it runs, or the kernel does not say", networks, "", false},
+		{"it waits for the lock", networks, "[<0>] dev_ethtool+0xa1/0x2d90\n[<0>] dev_ioctl+0x38e/0x5f0\n[<0>] sock_do_ioctl+0xb7/0x100\n[<0>] __x64_sys_ioctl+0x9b/0x100\n", false},
+		{"it waits for its memory", networks, "[<0>] lock_mm_and_find_vma+0x9e/0x580\n[<0>] exc_page_fault+0x1d8/0x770\n[<0>] asm_exc_page_fault+0x22/0x30\n[<0>] inet_gifconf+0x28/0x50\n[<0>] sock_do_ioctl+0xb7/0x100\n", true},
+		{"on arm64", networks, "[<0>] mem_cgroup_out_of_memory+0x4c/0xf0\n[<0>] do_page_fault+0x1d8/0x770\n[<0>] do_mem_abort+0x22/0x30\n[<0>] dev_ifconf+0x21f2/0x2d90\n[<0>] sock_ioctl+0xb7/0x100\n", true},
+		{"it waits for the socket", networks, "[<0>] __lock_sock+0x9e/0x580\n[<0>] lock_sock_nested+0x1d8/0x770\n[<0>] do_ip_setsockopt+0x22/0x30\n[<0>] __sys_setsockopt+0x28/0x50\n", true},
+		{"it waits for the lock of nested epolls", nests, "[<0>] do_epoll_ctl+0x1a8/0xe10\n[<0>] __x64_sys_epoll_ctl+0x5d/0x90\n[<0>] do_syscall_64+0x5d/0x90\n", false},
+		{"it has that lock, and waits for a nested one", nests, "[<0>] ep_loop_check_proc+0x6c/0x100\n[<0>] do_epoll_ctl+0x1a8/0xe10\n[<0>] __x64_sys_epoll_ctl+0x5d/0x90\n", true},
+		{"it reads a directory", directories, "[<0>] lock_mm_and_find_vma+0x9e/0x580\n[<0>] exc_page_fault+0x1d8/0x770\n[<0>] asm_exc_page_fault+0x22/0x30\n[<0>] filldir64+0xb1/0x190\n[<0>] call_filldir+0x7d/0x140\n[<0>] ext4_readdir+0x6f5/0xa10\n[<0>] iterate_dir+0x9/0x8\n", true},
+		{"it waits for a directory", directories, "[<0>] iterate_dir+0x9/0x8\n[<0>] __x64_sys_getdents64+0x5d/0x90\n", false},
+		{"it asks for the state of a connection", networks, "[<0>] lock_mm_and_find_vma+0x9e/0x580\n[<0>] exc_page_fault+0x1d8/0x770\n[<0>] _copy_to_user+0x22/0x30\n[<0>] do_tcp_getsockopt+0x28/0x50\n[<0>] __sys_getsockopt+0x28/0x50\n", false},
+		{"it sets the members of a group", networks, "[<0>] lock_mm_and_find_vma+0x9e/0x580\n[<0>] exc_page_fault+0x1d8/0x770\n[<0>] _copy_from_user+0x22/0x30\n[<0>] do_ip_setsockopt+0x28/0x50\n[<0>] __sys_setsockopt+0x28/0x50\n", true},
+		{"it runs out of memory in a change of nested epolls", nests, "[<0>] try_to_free_mem_cgroup_pages+0x6c/0x100\n[<0>] ep_insert+0x6c/0x100\n[<0>] do_epoll_ctl+0x1a8/0xe10\n", false},
+		{"it reads a file", networks, "[<0>] folio_wait_bit_common+0x9e/0x580\n[<0>] filemap_fault+0x9/0x8\n[<0>] exc_page_fault+0x1d8/0x770\n", false},
 	} {
-		if got := holdsForMemory.MatchString(test.stack); got != test.holds {
+		if got := hostLocks()[test.lock].holds.MatchString(test.stack); got != test.holds {
 			t.Errorf("%s: it holds the lock: %v", test.name, got)
 		}
 	}
+}
+
+// Others may be waiting for the lock, to hold it next.
+func TestDuringAnOutageWhoHoldsTheLockIsEndedAtOnce(t *testing.T) {
+	f := newFixture(t)
+	const holds, other = "[<0>] exc_page_fault+0x1d8/0x770\n[<0>] dev_ioctl+0x38e/0x5f0\n", "[<0>] dev_ioctl+0x38e/0x5f0\n"
+	stacks := map[int]string{}
+	var runs []*run
+	for _, stack := range []string{holds, holds, other} {
+		guid, _ := f.create(size(32))
+		runs = append(runs, f.as("nobody", guid, "trap 'echo still here; exit' TERM; echo ready; while :; do sleep .1; done"))
+		runs[len(runs)-1].says("ready")
+		for _, thread := range f.containers[guid].cgroup.Threads() {
+			stacks[thread] = stack
+		}
+	}
+	stackOf := func(thread int) []byte { return []byte(stacks[thread]) }
+	f.endLockHolders(hostLocks()[networks], false, stackOf)
+	f.endLockHolders(hostLocks()[networks], true, stackOf)
+	for _, r := range runs[:2] {
+		if end := r.end(); !strings.Contains(end.String(), "held a lock that the kernel has for the whole host") {
+			t.Errorf("one that holds the lock ended as %+v", end)
+		}
+	}
+	if err := runs[2].Signal(executor.Terminate); err != nil {
+		t.Fatal(err)
+	}
+	runs[2].says("still here")
 }
 
 func TestWhoHoldsALockOfTheHostSeldomGoesOn(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"github.com/diegosdk/diego/executor"
@@ -26,7 +27,6 @@ const (
 	DefaultUnhealthyInterval = 500 * time.Millisecond
 	DefaultHealthyInterval   = 30 * time.Second
 	DefaultReapInterval      = time.Minute
-	DefaultCreateWorkers     = 32
 	DefaultDeleteWorkers     = 32
 	DefaultProcessWorkers    = 64
 	DefaultDownloads         = transfer.DefaultDownloads
@@ -85,7 +85,8 @@ type Options struct {
 	// removed at once. ProcessWorkers bounds how many processes are started,
 	// how many signals are sent, and how many probes run at once. Downloads and
 	// Uploads bound transfers, including those of cached dependencies. 0 means
-	// the default of that name.
+	// the default of that name, and for CreateWorkers two for each processor, but
+	// from 8 to 32: containers that are made at the same time hold each other up.
 	CreateWorkers, DeleteWorkers, ProcessWorkers, Downloads, Uploads int
 	// Sessions bounds the calls of Exec, CopyIn and CopyOut at a time, and
 	// SessionsEach those in one container; 0 means DefaultSessions and
@@ -227,7 +228,7 @@ func (o *Options) validate(host executor.Host) error {
 	orDefault(&o.HealthyInterval, DefaultHealthyInterval)
 	orDefault(&o.ReservationExpiry, executor.DefaultReservationExpiry)
 	orDefault(&o.ReapInterval, DefaultReapInterval)
-	orDefault(&o.CreateWorkers, DefaultCreateWorkers)
+	orDefault(&o.CreateWorkers, min(max(2*runtime.GOMAXPROCS(0), 8), 32))
 	orDefault(&o.DeleteWorkers, DefaultDeleteWorkers)
 	orDefault(&o.ProcessWorkers, DefaultProcessWorkers)
 	orDefault(&o.Downloads, DefaultDownloads)

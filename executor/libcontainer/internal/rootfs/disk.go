@@ -45,14 +45,15 @@ const MinDiskMB = 2
 // it again.
 func (d *disks) mount(ctx context.Context, megabytes int64, name, at string) error {
 	err := d.mountCopy(ctx, megabytes, name, at)
-	// The kernel finds no file system, a damaged one, or a wrong checksum.
-	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EUCLEAN) || errors.Is(err, unix.EBADMSG) {
-		if err := errors.Join(os.RemoveAll(name), d.removeTemplate(megabytes)); err != nil {
-			return err
-		}
-		err = d.mountCopy(ctx, megabytes, name, at)
+	// Most often the kernel finds no file system (EINVAL), one that ends too early (EIO), a
+	// damaged one (EUCLEAN), or a wrong checksum (EBADMSG).
+	if err == nil || !errors.Is(err, errMount) {
+		return err
 	}
-	return err
+	if err := errors.Join(os.RemoveAll(name), d.removeTemplate(megabytes)); err != nil {
+		return err
+	}
+	return d.mountCopy(ctx, megabytes, name, at)
 }
 
 func (d *disks) mountCopy(ctx context.Context, megabytes int64, name, at string) error {
@@ -73,9 +74,15 @@ func (d *disks) mountCopy(ctx context.Context, megabytes int64, name, at string)
 	}
 	defer loop.Close() // the mount holds it, and frees it at its end
 	// What is in it is not needed after a crash: nothing waits for the disk.
-	return os.NewSyscallError("mount", unix.Mount(loop.Name(), at, "ext4",
-		unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOATIME, "errors=remount-ro,barrier=0"))
+	err = unix.Mount(loop.Name(), at, "ext4", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOATIME, "errors=remount-ro,barrier=0")
+	if err != nil {
+		return fmt.Errorf("%w: %w", errMount, err)
+	}
+	return nil
 }
+
+// errMount is that a disk cannot be mounted.
+var errMount = errors.New("mount")
 
 func (d *disks) templatePath(megabytes int64) string {
 	return filepath.Join(d.dir, fmt.Sprintf("ext4-%dM", megabytes))
@@ -86,10 +93,7 @@ func (d *disks) templatePath(megabytes int64) string {
 func (d *disks) removeTemplate(megabytes int64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := os.Remove(d.templatePath(megabytes)); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return os.RemoveAll(d.templatePath(megabytes))
 }
 
 // template opens an empty file system of a size. One is made for each size.
@@ -97,6 +101,11 @@ func (d *disks) template(ctx context.Context, megabytes int64) (*os.File, error)
 	path := d.templatePath(megabytes)
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if info, err := os.Lstat(path); err == nil && (!info.Mode().IsRegular() || info.Size() != megabytes<<20) {
+		if err := os.RemoveAll(path); err != nil {
+			return nil, err
+		}
+	}
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := errors.Join(d.makeRoom(), d.makeTemplate(ctx, megabytes, path)); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/diegosdk/diego/internal/testenv"
 )
 
-// After a power cut, a template may have its size and only a part of its content.
+// After a power cut, a template may have no size, or only a part of its content.
 func TestADiskIsMadeAlthoughAPowerCutHasSpoiltItsTemplate(t *testing.T) {
 	testenv.Root(t)
 	mkfs, err := exec.LookPath("mkfs.ext4")
@@ -28,6 +28,8 @@ func TestADiskIsMadeAlthoughAPowerCutHasSpoiltItsTemplate(t *testing.T) {
 			path := d.templatePath(megabytes)
 			return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, megabytes<<20))
 		},
+		"without a size": func(d *disks) error { return os.WriteFile(d.templatePath(megabytes), nil, 0o600) },
+		"a directory":    func(d *disks) error { return os.MkdirAll(filepath.Join(d.templatePath(megabytes), "file"), 0o700) },
 		"a superblock that is not that of its checksum": func(d *disks) error {
 			template, err := d.template(t.Context(), megabytes)
 			if err != nil {
