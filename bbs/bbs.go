@@ -63,8 +63,6 @@ type BBS struct {
 	// paged counts the bytes of the pages that subscribers have read from the store.
 	paged atomic.Int64
 	back  wentBack
-	// changes are those of deployments, by process.
-	changes turns
 	// unfollowed takes a process whose instances could not be brought up to date
 	// with its deployment.
 	unfollowed func(processGUID string)

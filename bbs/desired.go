@@ -182,7 +182,13 @@ func existing(processGUID string, f func(*lrp.Deployment) (lrp.Change, error)) f
 // date. Once the change is committed the call has succeeded; the leader at that
 // time tries the rest again.
 func (b *BBS) changeDeployment(ctx context.Context, method, processGUID string, decide func(*lrp.Deployment) (lrp.Change, error)) error {
-	change, committed, err := b.commitChange(ctx, method, processGUID, decide)
+	change, committed, err := storage.ApplyDeployment(ctx, b.o.Store, processGUID, b.once(ctx, method), func(d *lrp.Deployment) (lrp.Change, error) {
+		change, err := decide(d)
+		if err == nil {
+			err = b.o.LRPs.Allows(change)
+		}
+		return b.o.LRPs.Record(change, storage.Caller(ctx), b.o.Now()), err
+	})
 	if _, err := b.outcome(ctx, method, committed, err); err != nil {
 		return b.answer(method, err)
 	}
@@ -194,23 +200,6 @@ func (b *BBS) changeDeployment(ctx context.Context, method, processGUID string, 
 		b.unfollowed(processGUID)
 	}
 	return nil
-}
-
-// commitChange commits a change. Those of a process that come to this BBS take turns: each
-// reads all definitions, which may be tens of MiB.
-func (b *BBS) commitChange(ctx context.Context, method, processGUID string, decide func(*lrp.Deployment) (lrp.Change, error)) (lrp.Change, storage.Cursor, error) {
-	leave, err := b.changes.take(ctx, processGUID)
-	if err != nil {
-		return lrp.Change{}, 0, err
-	}
-	defer leave()
-	return storage.ApplyDeployment(ctx, b.o.Store, processGUID, b.once(ctx, method), func(d *lrp.Deployment) (lrp.Change, error) {
-		change, err := decide(d)
-		if err == nil {
-			err = b.o.LRPs.Allows(change)
-		}
-		return b.o.LRPs.Record(change, storage.Caller(ctx), b.o.Now()), err
-	})
 }
 
 // follow makes the missing instances of a process, stops the surplus ones, and
