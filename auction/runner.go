@@ -40,8 +40,9 @@ type RunnerOptions struct {
 	// StateTimeout is how long a cell may take to report its state before the
 	// round goes on without it (default 2 s).
 	StateTimeout time.Duration
-	// SilentPause is how long a cell that has missed a deadline is not asked again
-	// while there are others (default 30 s; negative means that every round asks
+	// SilentPause is how long at most a cell that has missed a deadline is not asked
+	// again while there are others: StateTimeout after the first miss, and twice as
+	// long after each further one (default 30 s; negative means that every round asks
 	// and waits).
 	SilentPause time.Duration
 	// PerformTimeout is how long a cell may take to answer for its work

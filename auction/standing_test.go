@@ -84,3 +84,29 @@ func TestNoMoreThanHalfOfTheCellsAreLeftOutForFailingAndNeverAll(t *testing.T) {
 		}
 	}
 }
+
+// A busy cell may be late once, and there may be no other with room.
+func TestACellThatMissesDeadlinesIsLeftOutForLongerEachTime(t *testing.T) {
+	const first, longest = 2 * time.Second, 30 * time.Second
+	now := time.Unix(1e9, 0)
+	var s standing
+	miss := func(want time.Duration) {
+		t.Helper()
+		s = s.missed(now, first, longest)
+		if got := s.silentUntil.Sub(now); got != want {
+			t.Errorf("after %d misses it is left out for %v, want %v", s.misses, got, want)
+		}
+	}
+	for _, want := range []time.Duration{2, 4, 8, 16, 30, 30} {
+		miss(want * time.Second)
+	}
+	if s = s.took(); s.misses != 6 {
+		t.Errorf("work that it takes makes it %d misses", s.misses)
+	}
+	for range 100 { // the pause stays in its limits
+		s = s.missed(now, first, longest)
+	}
+	miss(longest)
+	s = s.answered()
+	miss(first)
+}
