@@ -1,0 +1,111 @@
+package httpapi
+
+import (
+	"context"
+	"sync"
+
+	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/lrp"
+)
+
+// inTurn is a BBS in which the changes of a process take turns. Each of them reads all
+// definitions of the process, tens of MiB at worst, and again if another one was quicker.
+type inTurn struct {
+	bbs.API
+	changes turns // by process
+}
+
+func (t *inTurn) change(ctx context.Context, processGUID string, f func() error) error {
+	leave, err := t.changes.take(ctx, processGUID)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return f()
+}
+
+func (t *inTurn) UpdateDeployment(ctx context.Context, processGUID string, u lrp.Update) error {
+	return t.change(ctx, processGUID, func() error { return t.API.UpdateDeployment(ctx, processGUID, u) })
+}
+
+func (t *inTurn) UpdateDesiredLRP(ctx context.Context, l lrp.DesiredLRP, definitionID string) (id string, err error) {
+	err = t.change(ctx, l.ProcessGUID, func() (err error) {
+		id, err = t.API.UpdateDesiredLRP(ctx, l, definitionID)
+		return err
+	})
+	return id, err
+}
+
+func (t *inTurn) ActivateDefinition(ctx context.Context, processGUID, definitionID string) error {
+	return t.change(ctx, processGUID, func() error { return t.API.ActivateDefinition(ctx, processGUID, definitionID) })
+}
+
+func (t *inTurn) RollBack(ctx context.Context, processGUID string, revision int) error {
+	return t.change(ctx, processGUID, func() error { return t.API.RollBack(ctx, processGUID, revision) })
+}
+
+func (t *inTurn) RestartDeployment(ctx context.Context, processGUID string) error {
+	return t.change(ctx, processGUID, func() error { return t.API.RestartDeployment(ctx, processGUID) })
+}
+
+func (t *inTurn) PauseRollout(ctx context.Context, processGUID string) error {
+	return t.change(ctx, processGUID, func() error { return t.API.PauseRollout(ctx, processGUID) })
+}
+
+func (t *inTurn) ResumeRollout(ctx context.Context, processGUID string) error {
+	return t.change(ctx, processGUID, func() error { return t.API.ResumeRollout(ctx, processGUID) })
+}
+
+func (t *inTurn) ConfirmRollout(ctx context.Context, processGUID string) error {
+	return t.change(ctx, processGUID, func() error { return t.API.ConfirmRollout(ctx, processGUID) })
+}
+
+func (t *inTurn) AbortRollout(ctx context.Context, processGUID string) error {
+	return t.change(ctx, processGUID, func() error { return t.API.AbortRollout(ctx, processGUID) })
+}
+
+func (t *inTurn) DeleteDeployment(ctx context.Context, processGUID string) error {
+	return t.change(ctx, processGUID, func() error { return t.API.DeleteDeployment(ctx, processGUID) })
+}
+
+// turns let one caller at a time have a key. The zero value is ready for use.
+type turns struct {
+	mu    sync.Mutex
+	taken map[string]*turn // by key
+}
+
+// A turn is one key that somebody has or waits for.
+type turn struct {
+	one     chan struct{} // with an element while somebody has the key
+	callers int           // who have it or wait for it; guarded by turns.mu
+}
+
+// take waits until nobody else has the key, or ctx ends. After an error the caller has
+// nothing; otherwise it calls leave once.
+func (t *turns) take(ctx context.Context, key string) (leave func(), err error) {
+	t.mu.Lock()
+	k := t.taken[key]
+	if k == nil {
+		if t.taken == nil {
+			t.taken = map[string]*turn{}
+		}
+		k = &turn{one: make(chan struct{}, 1)}
+		t.taken[key] = k
+	}
+	k.callers++
+	t.mu.Unlock()
+	gone := func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if k.callers--; k.callers == 0 {
+			delete(t.taken, key)
+		}
+	}
+	select {
+	case k.one <- struct{}{}:
+		return func() { <-k.one; gone() }, nil
+	case <-ctx.Done():
+		gone()
+		return nil, ctx.Err()
+	}
+}
