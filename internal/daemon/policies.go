@@ -136,7 +136,7 @@ type Placing struct {
 	FailureHalfLife         time.Duration `name:"failure_half_life" option:"auction.RunnerOptions.FailureHalfLife" default:"2m" range:"1s..1h" help:"how long work that a cell failed to take counts against it in full, before it counts half; a cell that only fails is left out"`
 	DirectoryTimeout        time.Duration `name:"directory_timeout" option:"auction.RunnerOptions.DirectoryTimeout" default:"10s" range:"100ms..5m" help:"how long the list of cells may take"`
 	ReportTimeout           time.Duration `name:"report_timeout" option:"auction.RunnerOptions.ReportTimeout" default:"10s" range:"100ms..5m" help:"how long one report of a failed placement may take"`
-	SilentPause             time.Duration `name:"silent_pause" option:"auction.RunnerOptions.SilentPause" default:"30s" range:"1s..1h" help:"how long at most a cell that did not answer is not asked again; state_timeout at first, then twice as long each time"`
+	SilentPause             time.Duration `name:"silent_pause" option:"auction.RunnerOptions.SilentPause" default:"30s" range:"1s..1h" help:"how long at most a cell that did not answer is not asked again"`
 	PlaceConcurrency        int           `name:"place_concurrency" option:"auction.RunnerOptions.Concurrency" default:"256" range:"1..100000" help:"how many cells are asked, and reports made, at a time"`
 	PlaceMinBackoff         time.Duration `name:"place_min_backoff" option:"auction.RunnerOptions.MinBackoff" default:"5s" range:"10ms..1h" help:"the wait before refused work is tried again; it doubles with every attempt"`
 	PlaceMaxBackoff         time.Duration `name:"place_max_backoff" option:"auction.RunnerOptions.MaxBackoff" default:"30s" range:"10ms..1h" help:"the longest such wait"`

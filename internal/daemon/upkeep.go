@@ -17,7 +17,7 @@ type Upkeep struct {
 	ReservationExpiry time.Duration `name:"reservation_expiry" option:"manager.Options.ReservationExpiry" default:"1m" range:"1s..24h" help:"how long a reserved container waits for its work"`
 	ReapInterval      time.Duration `name:"reap_interval" option:"manager.Options.ReapInterval" default:"1m" range:"1s..24h" help:"between two searches for stray containers"`
 	UsageInterval     time.Duration `name:"usage_interval" option:"manager.Options.UsageInterval" default:"30s" range:"100ms..24h" help:"between two measurements of what a container uses"`
-	CreateWorkers     int           `name:"create_workers" option:"manager.Options.CreateWorkers" default:"0" range:"0..10000" help:"how many containers are made at a time; 0 for two for each processor, but from 8 to 32"`
+	CreateWorkers     int           `name:"create_workers" option:"manager.Options.CreateWorkers" default:"0" range:"0..10000" help:"how many containers are made at a time; 0: by the processors"`
 	DeleteWorkers     int           `name:"delete_workers" option:"manager.Options.DeleteWorkers" default:"32" range:"1..10000" help:"how many containers are removed at a time"`
 	ProcessWorkers    int           `name:"process_workers" option:"manager.Options.ProcessWorkers" default:"64" range:"1..10000" help:"how many starts, signals and checks there are at a time"`
 	Downloads         int           `name:"downloads" option:"manager.Options.Downloads" default:"5" range:"1..10000" help:"how many downloads there are at a time"`
