@@ -113,7 +113,7 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 	}
 	mux := http.NewServeMux()
 	if o.BBS != nil {
-		wire.Register[bbs.API](s, mux, &inTurn{API: o.BBS}, bbsCalls)
+		wire.Register(s, mux, takeTurns(o.BBS), bbsCalls)
 	}
 	if o.Convergence != nil {
 		wire.Register(s, mux, o.Convergence, convergenceCalls)

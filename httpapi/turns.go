@@ -15,6 +15,18 @@ type inTurn struct {
 	changes turns // by process
 }
 
+// takeTurns is api in turns, with the optional interface that it has.
+func takeTurns(api bbs.API) bbs.API {
+	t := &inTurn{API: api}
+	if p, tells := api.(bbs.PositionSubscriber); tells {
+		return struct {
+			*inTurn
+			bbs.PositionSubscriber
+		}{t, p}
+	}
+	return t
+}
+
 func (t *inTurn) change(ctx context.Context, processGUID string, f func() error) error {
 	leave, err := t.changes.take(ctx, processGUID)
 	if err != nil {

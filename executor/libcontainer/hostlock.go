@@ -160,9 +160,9 @@ func takeDirectoryLocks(dirs []string) {
 var longName = strings.Repeat("x", 256)
 
 // endLockHolders looks at the threads of the containers, and ends containers that have held
-// a lock too often. During an outage once is too often: other containers may be waiting for
-// the lock, to hold it next. A container that keeps the kernel from saying where its threads
-// sleep counts as if it held the lock.
+// a lock too often. During an outage once is too often, because others may be waiting to hold
+// the lock next; but not where a stack does not show who has it. A container that keeps the
+// kernel from saying where its threads sleep counts as if it held the lock.
 func (b *Backend) endLockHolders(l *hostLock, outage bool, stackOf func(thread int) []byte) {
 	b.looking.Lock()
 	defer b.looking.Unlock()
@@ -196,7 +196,7 @@ func (b *Backend) endLockHolders(l *hostLock, outage bool, stackOf func(thread i
 			}
 			cause = "kept the daemon from seeing whether it holds a lock that the kernel has for the whole host"
 		}
-		if c.holds.often(time.Now()) || seen && outage {
+		if c.holds.often(time.Now()) || seen && outage && l.changes == nil {
 			c.endFor(cause, dyingTime)
 		}
 	}
