@@ -317,3 +317,27 @@ func TestAContainerWithManyLocksOnFilesOfTheHostIsEnded(t *testing.T) {
 		})
 	}
 }
+
+func TestOnlyFilesThatWereNotAskedAreTakenToHaveLocksLikeTheOthers(t *testing.T) {
+	const locks = 10
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	for i := range int64(locks) {
+		if err := unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_RDLCK, Start: 2 * i, Len: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 * triedFiles { // which no lock of the host concerns
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+	}
+	if n := locksOfFiles("/proc/self/"); n != locks {
+		t.Errorf("a process with %d locks is taken to have %d", locks, n)
+	}
+}
