@@ -24,9 +24,11 @@ import (
 // that wait for the memory of their process. The list of addresses (SIOCGIFCONF) holds that
 // of the networks while it is written there, and getdents that of a directory. A process
 // decides how long that takes: it may change the rights of a huge mapping at the same time,
-// or have too little memory. The Backend asks for these locks once a second. As long as it
-// waits, it looks for threads in containers that hold one in this way, and ends containers
-// that do so often.
+// or have too little memory. Hundreds of threads that take such a lock all the time keep it
+// too, because each of them that has it waits for a processor before it gives it back. The
+// Backend asks for these locks once a second. As long as it waits, it looks for threads in
+// containers that hold one in this way, and for containers in which many threads take it at
+// once, and ends containers that do so often.
 
 const (
 	// lockPatience is how long a lock may be held before the Backend looks for those who
@@ -41,9 +43,14 @@ const (
 	// lookTime is how long a look waits for its results, and hangTime how long the kernel
 	// may take to say where one thread sleeps.
 	lookTime, hangTime = 200 * time.Millisecond, 50 * time.Millisecond
-	// lookedAt is about how many threads of a container a look reaches. Each takes 10 to
-	// 20 µs.
-	lookedAt = 128
+	// alarm is how long once is too often after a container was ended for this: its tenant
+	// may have others, or start it again.
+	alarm = time.Minute
+	// lookedAt is about how many threads a look reaches in all containers, and lookedAtEach
+	// how many at least in each. One takes 10 to 20 µs.
+	lookedAt, lookedAtEach = 4096, 128
+	// flood of these are more threads than a program has that take one lock at a time.
+	flood = 16
 )
 
 // A hostLock is such a lock.
@@ -54,20 +61,30 @@ type hostLock struct {
 	// with the lock may also wait for one that has none: then changes matches the first
 	// one, whose stack does not show whether it has the lock, and waits the second.
 	holds, changes, waits *regexp.Regexp
+	// takes matches the stack of a thread that has the lock or waits for it. It may be nil.
+	takes *regexp.Regexp
 }
+
+// never matches no stack.
+var never = regexp.MustCompile(`[^\s\S]`)
 
 // hostLocks are those that the Backend watches. A call with the lock of the networks may wait
 // for a thread that waits for memory and has locked the same socket. Before Linux 6.4, to
-// close an epoll, or what it watches, takes the lock of nested epolls too.
+// close an epoll, or what it watches, takes the lock of nested epolls too. The lock of all
+// mounts is held while a process reads which it has, and each start takes it a hundred times.
 func hostLocks() []*hostLock {
 	dirs := sharedDirectories()
 	return []*hostLock{
-		{take: takeNetworkLock, holds: regexp.MustCompile(`(?s)(page_fault|lock_sock).*(dev_ioctl|dev_ifconf|gifconf|dev_ethtool|inet_ioctl|do_ip_[gs]etsockopt|ip_mc_|mcast_msfilter)`)},
+		{
+			take: takeNetworkLock, holds: regexp.MustCompile(`(?s)(page_fault|lock_sock).*(dev_ioctl|dev_ifconf|gifconf|dev_ethtool|inet_ioctl|do_ip(v6)?_[gs]etsockopt|ip_mc_|mcast_msfilter)`),
+			takes: regexp.MustCompile(`dev_ioctl|dev_ifconf|do_ip(v6)?_[gs]etsockopt`), // not netlink, which every lookup of a name uses on some kernels
+		},
 		{
 			take: takeEpollLock, holds: regexp.MustCompile(`^\[<0>\] (ep_loop_check|ep_insert)`),
 			changes: regexp.MustCompile(`^\[<0>\] (do_epoll_ctl|eventpoll_release|ep_free)`), waits: regexp.MustCompile(`(?s)page_fault.*(ep_send_events|ep_poll|epoll_wait)`),
 		},
 		{take: func() { takeDirectoryLocks(dirs) }, holds: regexp.MustCompile(`(?s)page_fault.*(filldir|iterate_dir)`)},
+		{take: takeMountLock, holds: never, takes: regexp.MustCompile(`show_(mountinfo|vfsmnt|vfsstat)| m_start\S*\n\S+ seq_read_iter\S*\n\S+ vfs_read|(stat|list)mount`)},
 	}
 }
 
@@ -90,6 +107,7 @@ func (b *Backend) watchHostLocks(done <-chan struct{}) {
 }
 
 func (b *Backend) watchHostLock(l *hostLock, done <-chan struct{}) {
+	var alarmed time.Time // until then
 	for {
 		select {
 		case <-done:
@@ -97,8 +115,10 @@ func (b *Backend) watchHostLock(l *hostLock, done <-chan struct{}) {
 		case <-time.After(greedPause):
 		}
 		asked, free := time.Now(), make(chan struct{})
+		lower := b.raiseIfSlow() // one that has the lock may wait for a processor
 		go func() {
 			defer close(free)
+			defer lower()
 			l.take()
 		}()
 		for pause := lockPatience; ; {
@@ -108,7 +128,9 @@ func (b *Backend) watchHostLock(l *hostLock, done <-chan struct{}) {
 			case <-free:
 			case <-time.After(pause):
 				began := time.Now()
-				b.endLockHolders(l, began.Sub(asked) > outage, stackOf)
+				if b.endLockHolders(l, began.Sub(asked) > outage || began.Before(alarmed), stackOf) {
+					alarmed = began.Add(alarm)
+				}
 				pause = max(lockPatience, 4*time.Since(began))
 				continue
 			}
@@ -148,6 +170,16 @@ func takeEpollLock() {
 	_, _, _ = unix.Syscall6(unix.SYS_EPOLL_CTL, uintptr(outer), unix.EPOLL_CTL_ADD, uintptr(inner), uintptr(unsafe.Pointer(&unix.EpollEvent{})), 0, 0)
 }
 
+// takeMountLock is the same for the lock of all mounts, which five copies of a mount take ten
+// times: a start takes it far more often.
+func takeMountLock() {
+	for range 5 {
+		if fd, err := unix.OpenTree(unix.AT_FDCWD, "/", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC); err == nil {
+			unix.Close(fd)
+		}
+	}
+}
+
 // takeDirectoryLocks is the same for the locks of directories. No file has so long a name, and
 // only the file system knows that, so the kernel takes the lock and remembers nothing.
 func takeDirectoryLocks(dirs []string) {
@@ -162,15 +194,16 @@ var longName = strings.Repeat("x", 256)
 // endLockHolders looks at the threads of the containers, and ends containers that have held
 // a lock too often. During an outage once is too often, because others may be waiting to hold
 // the lock next; but not where a stack does not show who has it. A container that keeps the
-// kernel from saying where its threads sleep counts as if it held the lock.
-func (b *Backend) endLockHolders(l *hostLock, outage bool, stackOf func(thread int) []byte) {
+// kernel from saying where its threads are counts as if it held the lock.
+func (b *Backend) endLockHolders(l *hostLock, outage bool, stackOf func(thread int) []byte) (ended bool) {
 	b.looking.Lock()
 	defer b.looking.Unlock()
 	made := b.made()
+	each := max(lookedAtEach, lookedAt/max(1, len(made)))
 	var looks []<-chan struct{}
 	for _, c := range made {
 		over := c.looks.begin(func() {
-			if c.holdsLock(l, stackOf) {
+			if c.holdsLock(l, each, stackOf) {
 				c.seen.Store(true)
 			}
 		})
@@ -188,7 +221,7 @@ func (b *Backend) endLockHolders(l *hostLock, outage bool, stackOf func(thread i
 		break
 	}
 	for _, c := range made {
-		cause := "held a lock that the kernel has for the whole host, by calls that wait for memory"
+		cause := "held a lock that the kernel has for the whole host, by calls that wait for memory or by many threads"
 		seen := c.seen.Swap(false)
 		if !seen {
 			if !c.looks.Stuck(hangTime, "proc_pid", "lock_trace") {
@@ -198,15 +231,17 @@ func (b *Backend) endLockHolders(l *hostLock, outage bool, stackOf func(thread i
 		}
 		if c.holds.often(time.Now()) || seen && outage && l.changes == nil {
 			c.endFor(cause, dyingTime)
+			ended = true
 		}
 	}
+	return ended
 }
 
-// holdsLock looks at some threads, beginning with any.
-func (c *container) holdsLock(l *hostLock, stackOf func(thread int) []byte) bool {
+// holdsLock looks at about most threads, beginning with any.
+func (c *container) holdsLock(l *hostLock, most int, stackOf func(thread int) []byte) bool {
 	threads := c.cgroup.Threads()
-	step := 1 + len(threads)/lookedAt
-	changes, waits := false, false
+	step := 1 + len(threads)/most
+	changes, waits, take := false, false, 0
 	for i := rand.IntN(step); i < len(threads); i += step {
 		var stack []byte
 		c.looks.Watch(func() { stack = stackOf(threads[i]) })
@@ -214,7 +249,10 @@ func (c *container) holdsLock(l *hostLock, stackOf func(thread int) []byte) bool
 			changes = changes || l.changes.Match(stack)
 			waits = waits || l.waits.Match(stack)
 		}
-		if l.holds.Match(stack) || changes && waits {
+		if l.takes != nil && l.takes.Match(stack) {
+			take++
+		}
+		if l.holds.Match(stack) || changes && waits || take >= flood {
 			return true
 		}
 	}
@@ -239,13 +277,10 @@ func (h *holds) often(now time.Time) bool {
 	return h.number >= mostHolds
 }
 
-// stackOf is where a thread that sleeps is in the kernel. It is empty on a kernel that
-// does not say so, and for a thread that runs. The kernel may wait for a thread that is
-// becoming another program.
+// stackOf is where a thread is in the kernel, whether it sleeps or waits for a processor. It
+// is empty on a kernel that does not say so, and for a thread that runs. The kernel may wait
+// for a thread that is becoming another program.
 func stackOf(thread int) []byte {
-	if function := sleepsIn(thread); len(function) < 2 {
-		return nil
-	}
 	stack, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stack", thread))
 	return stack
 }

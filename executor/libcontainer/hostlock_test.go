@@ -18,17 +18,51 @@ import (
 	"github.com/diegosdk/diego/executor"
 )
 
-// holding makes the test's own binary hold a lock of the kernel in a container, as long as
-// some threads change the rights of 12 GB of memory all the time. Of these only the tables
-// take memory.
+// holding makes the test's own binary hold a lock of the kernel in a container, in most cases
+// as long as some threads change the rights of 12 GB of memory all the time. Of these only the
+// tables take memory.
 const (
 	holding          = "DIEGO_TEST_HOLDING"
 	holdingNetworks  = "networks"  // the lock of all networks, by asking for the list of addresses
 	holdingEpolls    = "epolls"    // the lock of nested epolls, by adding one in which a thread waits
 	holdingDirectory = "directory" // that of a directory of the host, by reading its names
+	floodingMounts   = "mounts"    // the lock of all mounts, by hundreds of threads that ask for them
 )
 
+// floodMounts takes the lock of all mounts in many threads at once, each of which waits for a
+// processor before it gives the lock back.
+func floodMounts() {
+	const threads = 400
+	runtime.GOMAXPROCS(threads)
+	var ready, started sync.WaitGroup
+	started.Add(1)
+	for range threads {
+		ready.Add(1)
+		go func() {
+			runtime.LockOSThread()
+			ready.Done()
+			started.Wait()
+			buffer := make([]byte, 1<<14)
+			for {
+				file, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+				if err != nil {
+					panic(err)
+				}
+				_, _ = unix.Read(file, buffer)
+				unix.Close(file)
+			}
+		}()
+	}
+	ready.Wait()
+	fmt.Println("flooding")
+	started.Done()
+	select {}
+}
+
 func holdLock(which string) {
+	if which == floodingMounts {
+		floodMounts()
+	}
 	const page, large = 4096, 12 << 30
 	churning := 60
 	if which == holdingNetworks {
@@ -122,30 +156,43 @@ func holdLock(which string) {
 }
 
 func TestAContainerThatHoldsALockOfTheHostIsEnded(t *testing.T) {
-	for _, which := range []string{holdingNetworks, holdingEpolls, holdingDirectory} {
+	for _, which := range []string{holdingNetworks, holdingEpolls, holdingDirectory, floodingMounts} {
 		t.Run(which, func(t *testing.T) {
 			f := newFixture(t)
 			neighbour, _ := f.create(size(32))
 			n := f.as("nobody", neighbour, "trap 'echo still here; exit' TERM; echo ready; while :; do sleep .1; done")
 			n.says("ready")
-			if which == holdingDirectory { // a program that changes the directory, but for the change
-				over := make(chan struct{})
-				defer close(over)
-				go func() {
-					for {
-						select {
-						case <-over:
-							return
-						case <-time.After(time.Millisecond):
-							_ = unix.Unlink("/usr/bin/none that is there")
-						}
-					}
-				}()
+			always := func() {}
+			switch which {
+			case holdingDirectory: // a program that changes the directory, but for the change
+				always = func() { _ = unix.Unlink("/usr/bin/none that is there") }
+			case floodingMounts: // starts of containers, but for the containers
+				always = takeMountLock
 			}
-			guid, _ := f.create(size(256), withOwnBinary(t))
+			over := make(chan struct{})
+			defer close(over)
+			go func() {
+				for {
+					select {
+					case <-over:
+						return
+					case <-time.After(time.Millisecond):
+						always()
+					}
+				}
+			}()
+			guid, _ := f.create(size(256), withOwnBinary(t), func(c *executor.ContainerSpec) { c.Resources.MaxPIDs = 512 })
 			r := f.as("nobody", guid, "", func(s *executor.ProcessSpec) {
 				s.Path, s.Args, s.Env = ownBinary, nil, []executor.EnvVar{{Name: holding, Value: which}}
 			})
+			if which == floodingMounts { // beside one that uses all processors
+				r.says("flooding")
+				if err := f.containers[guid].cgroup.SetCPUWeight(1); err != nil {
+					t.Fatal(err)
+				}
+				busy, _ := f.create(size(32))
+				f.as("nobody", busy, "for i in 1 2 3 4 5 6 7; do while :; do :; done & done; wait")
+			}
 			if end := r.end(); !strings.Contains(end.String(), "held a lock that the kernel has for the whole host") || end.Signal != int(unix.SIGKILL) {
 				t.Errorf("it ended as %+v, and not for what it does: %s", end, r.stderr)
 			}
@@ -194,6 +241,7 @@ const (
 	networks = iota
 	nests
 	directories
+	mountings
 )
 
 func TestWhoHoldsALockOfTheHostIsSeenInItsStack(t *testing.T) {
@@ -215,10 +263,57 @@ func TestWhoHoldsALockOfTheHostIsSeenInItsStack(t *testing.T) {
 		{"it asks for the state of a connection", networks, "[<0>] lock_mm_and_find_vma+0x9e/0x580\n[<0>] exc_page_fault+0x1d8/0x770\n[<0>] _copy_to_user+0x22/0x30\n[<0>] do_tcp_getsockopt+0x28/0x50\n[<0>] __sys_getsockopt+0x28/0x50\n", false},
 		{"it sets the members of a group", networks, "[<0>] lock_mm_and_find_vma+0x9e/0x580\n[<0>] exc_page_fault+0x1d8/0x770\n[<0>] _copy_from_user+0x22/0x30\n[<0>] do_ip_setsockopt+0x28/0x50\n[<0>] __sys_setsockopt+0x28/0x50\n", true},
 		{"it runs out of memory in a change of nested epolls", nests, "[<0>] try_to_free_mem_cgroup_pages+0x6c/0x100\n[<0>] ep_insert+0x6c/0x100\n[<0>] do_epoll_ctl+0x1a8/0xe10\n", false},
+		{"it sets the members of a group of IPv6", networks, "[<0>] exc_page_fault+0x1d8/0x770\n[<0>] asm_exc_page_fault+0x22/0x30\n[<0>] _copy_from_user+0x22/0x30\n[<0>] do_ipv6_setsockopt+0x28/0x50\n", true},
+		{"it reads which mounts there are", mountings, "[<0>] m_start+0x1a/0x80\n[<0>] seq_read_iter+0x108/0x490\n[<0>] vfs_read+0x23a/0x360\n", false},
 		{"it reads a file", networks, "[<0>] folio_wait_bit_common+0x9e/0x580\n[<0>] filemap_fault+0x9/0x8\n[<0>] exc_page_fault+0x1d8/0x770\n", false},
 	} {
 		if got := hostLocks()[test.lock].holds.MatchString(test.stack); got != test.holds {
 			t.Errorf("%s: it holds the lock: %v", test.name, got)
+		}
+	}
+}
+
+func TestManyThreadsThatTakeALockOfTheHostAreSeenInTheirStacks(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		lock  int
+		stack string
+		takes bool
+	}{
+		{"it reads which mounts there are", mountings, "[<0>] m_start+0x1a/0x80\n[<0>] seq_read_iter+0x108/0x490\n[<0>] vfs_read+0x23a/0x360\n[<0>] ksys_read+0x66/0xe0\n", true},
+		{"it waits for that, on Linux 6.1", mountings, "[<0>] rwsem_down_read_slowpath+0x2c5/0x4e0\n[<0>] m_start+0x2c/0x90\n[<0>] seq_read_iter+0x11e/0x4b0\n[<0>] vfs_read+0x1fa/0x310\n", true},
+		{"it writes one down", mountings, "[<0>] seq_path+0x1a/0x80\n[<0>] show_mountinfo+0x108/0x490\n[<0>] seq_read_iter+0x1/0x2\n", true},
+		{"it reads which memory it has", mountings, "[<0>] m_start+0x1a/0x80\n[<0>] seq_read_iter+0x108/0x490\n[<0>] seq_read+0x1/0x2\n[<0>] vfs_read+0x23a/0x360\n", false},
+		{"it joins a group", networks, "[<0>] do_ip_setsockopt+0x70/0x1680\n[<0>] ip_setsockopt+0x2f/0xb0\n", true},
+		{"it asks for the addresses", networks, "[<0>] dev_ifconf+0x70/0x1680\n[<0>] sock_ioctl+0x2f/0xb0\n", true},
+		{"it looks up a name", networks, "[<0>] rtnetlink_rcv_msg+0x70/0x1680\n[<0>] netlink_rcv_skb+0x2f/0xb0\n", false},
+		{"it waits for nothing", networks, "[<0>] exit_to_user_mode_loop+0x70/0x1680\n[<0>] do_syscall_64+0x2f/0xb0\n", false},
+	} {
+		if got := hostLocks()[test.lock].takes.MatchString(test.stack); got != test.takes {
+			t.Errorf("%s: it takes the lock: %v", test.name, got)
+		}
+	}
+}
+
+// A program may have some threads that take a lock at the same time.
+func TestAFloodOfALockOfTheHostIsManyThreads(t *testing.T) {
+	f := newFixture(t)
+	guid, _ := f.create(size(64))
+	r := f.as("nobody", guid, fmt.Sprintf("for i in $(seq %d); do sleep 1000 & done; echo ready; wait", flood))
+	r.says("ready")
+	c := f.containers[guid]
+	for _, test := range []struct {
+		threads int
+		holds   bool
+	}{{1, false}, {flood - 1, false}, {flood, true}} {
+		took := 0
+		if got := c.holdsLock(hostLocks()[mountings], lookedAtEach, func(int) []byte {
+			if took++; took > test.threads {
+				return nil
+			}
+			return []byte("[<0>] m_start+0x1a/0x80\n[<0>] seq_read_iter+0x108/0x490\n[<0>] vfs_read+0x23a/0x360\n")
+		}); got != test.holds {
+			t.Errorf("with %d threads that take it, it holds the lock: %v", test.threads, got)
 		}
 	}
 }

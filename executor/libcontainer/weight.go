@@ -62,7 +62,8 @@ const (
 )
 
 // raiseIfSlow raises all containers if the caller takes longer than slowStart, until it
-// calls done. To move a process to a cgroup, the kernel waits for all forks that go on on
+// calls done. What holds it up is a lock of the kernel, and one that has it gives it back only
+// when a processor carries it out. To move a process to a cgroup, the kernel waits for all forks that go on on
 // the host, and lets nobody else fork meanwhile.
 func (b *Backend) raiseIfSlow() (done func()) {
 	over := make(chan struct{})
