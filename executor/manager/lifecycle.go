@@ -80,7 +80,36 @@ func (e *entry) create(w executor.Work) {
 	e.mount(p, h, 0)
 }
 
-// make makes the container, whose volumes are mounted.
+// fetch fetches what the container needs from servers, and then makes it. It takes no
+// place of createPool, so slow servers do not hold up containers that need nothing of
+// them. The places of the downloads bound how much goes on.
+func (e *entry) fetch(p *preparation) {
+	if !p.fetches() {
+		e.make(p)
+		return
+	}
+	m := e.manager
+	e.creation = m.submit(fetchPool, JobFetch, e.guid, func(ctx context.Context) func() {
+		began := m.options.Now()
+		err := ctx.Err()
+		if err == nil {
+			if err = p.fetchAll(ctx); err != nil {
+				m.options.Observer.Created(m.options.Now().Sub(began), err)
+			}
+		}
+		return func() {
+			e.creation = nil
+			if err != nil || e.stopping {
+				e.undo = p.undo
+				e.created(executor.Endpoint{}, err)
+				return
+			}
+			e.make(p)
+		}
+	})
+}
+
+// make makes the container, whose volumes are mounted and for which everything is fetched.
 func (e *entry) make(p *preparation) {
 	e.creation = e.manager.submit(createPool, JobCreate, e.guid, func(ctx context.Context) func() {
 		began := e.manager.options.Now()

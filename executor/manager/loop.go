@@ -15,6 +15,7 @@ type JobKind string
 
 // The kinds of jobs.
 const (
+	JobFetch    JobKind = "fetch" // what a container needs before it is made
 	JobCreate   JobKind = "create"
 	JobDelete   JobKind = "delete"
 	JobStart    JobKind = "start"

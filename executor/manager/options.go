@@ -170,8 +170,9 @@ type Options struct {
 // An Observer receives what operators count. Its methods are called at the same
 // time by several goroutines, and must return at once.
 type Observer interface {
-	// Created says how long a container took to be made, with its root file system
-	// and layers but without its volumes, or why that failed.
+	// Created says how long a container took to be made, without its volumes and
+	// without what was fetched for it before, or why that failed. A fetch that fails
+	// is reported too, with the time that it took.
 	Created(took time.Duration, err error)
 	// CheckFailed says that a check has had a consequence. A check that fails
 	// while a container starts has none.

@@ -26,6 +26,7 @@ const (
 	sweepPool
 	volumePool
 	volumeProbePool // of its own, so that calls that hang leave it a place
+	fetchPool       // of what containers need before they are made
 	pools
 )
 
@@ -189,7 +190,7 @@ func (m *Manager) most(p pool) int {
 	switch p {
 	case volumePool:
 		return volumeCalls
-	case volumeProbePool:
+	case volumeProbePool, fetchPool:
 		return 1
 	}
 	return max(1, m.workers(p)/2)
@@ -198,8 +199,11 @@ func (m *Manager) most(p pool) int {
 // mostOfDomain is how many places the jobs of one domain may take, as for transfers.
 func (m *Manager) mostOfDomain(p pool) int { return transfer.MostOfDomain(m.workers(p)) }
 
-// unbounded reports whether only its sharers bound a pool.
-func (m *Manager) unbounded(p pool) bool { return p == volumePool || p == volumeProbePool }
+// unbounded reports whether only its sharers bound a pool. Those of fetchPool wait for the
+// places of the downloads, where the domains take turns. What the cache has needs none.
+func (m *Manager) unbounded(p pool) bool {
+	return p == volumePool || p == volumeProbePool || p == fetchPool
+}
 
 // free reports whether a pool has a place that nobody has taken.
 func (m *Manager) free(p pool) bool {
@@ -208,8 +212,8 @@ func (m *Manager) free(p pool) bool {
 
 // A turn is how long a job keeps its place in its pool. What it waits for may be
 // up to a tenant: a child that another process stops before it is its program, a
-// port that answers no probe, a server that sends a little a minute, a process that
-// does not die while its volume does not answer. A tenant with several containers
+// port that answers no probe, a server that sends a little a minute, a volume that does
+// not answer while a container is made with it or its processes have to die. A tenant with several containers
 // could hold all places so. So a job that is late goes on without its place, and the
 // share of its container alone bounds how many there are; a pool with no turn has
 // only jobs that are up to the host.

@@ -17,7 +17,7 @@ import (
 // errNoDir is what transfers say without Options.Dir.
 var errNoDir = errors.New("transfers need a directory: set Options.Dir of the manager")
 
-// A preparation makes a container and what it needs on the host, but for its
+// A preparation fetches what a container needs from servers, and makes it, but for its
 // volumes. It is used by one job at a time, without the Manager's lock.
 type preparation struct {
 	manager   *Manager
@@ -39,24 +39,41 @@ func newPreparation(m *Manager, c executor.Container, w executor.Work, l *logs) 
 
 func (p *preparation) domain() string { return p.container.Tags[executor.TagDomain] }
 
-// create fetches what is mounted into the container and makes it. What it has
+// fetches reports whether fetchAll has anything to do.
+func (p *preparation) fetches() bool {
+	_, layered := p.manager.options.Backend.(executor.Layerer)
+	_, layer, err := executor.SplitRootFS(p.spec.RootFS)
+	return layered && (layer != nil || err != nil) || len(dependencies(*p.container.RunInfo)) > 0
+}
+
+// fetchAll fetches the layer of the root file system and what is mounted into the
+// container. Servers of tenants decide how long that takes. What it has done when it
+// fails is undone with the container's deletion.
+func (p *preparation) fetchAll(ctx context.Context) error {
+	if err := p.manager.host.Refuse(&p.spec); err != nil {
+		return err
+	}
+	const mib = 1 << 20
+	disk := p.container.Resources.DiskMB * mib
+	if err := p.layer(ctx, &disk); err != nil {
+		return fmt.Errorf("layer of the root file system: %w", err)
+	}
+	for _, d := range dependencies(*p.container.RunInfo) {
+		m, err := p.dependency(ctx, d, &disk)
+		if err != nil {
+			return fmt.Errorf("cached dependency %s: %w", d.name, err)
+		}
+		p.spec.Mounts = append(p.spec.Mounts, m)
+	}
+	return nil
+}
+
+// create makes the container, for which everything has been fetched. What it has
 // done when it fails is undone with the container's deletion.
 func (p *preparation) create(ctx context.Context) (executor.Endpoint, error) {
 	none, spec := executor.Endpoint{}, p.spec
 	if err := p.manager.host.Refuse(&spec); err != nil {
 		return none, err
-	}
-	const mib = 1 << 20
-	disk := p.container.Resources.DiskMB * mib
-	if err := p.layer(ctx, &spec, &disk); err != nil {
-		return none, fmt.Errorf("layer of the root file system: %w", err)
-	}
-	for _, d := range dependencies(*p.container.RunInfo) {
-		m, err := p.dependency(ctx, d, &disk)
-		if err != nil {
-			return none, fmt.Errorf("cached dependency %s: %w", d.name, err)
-		}
-		spec.Mounts = append(spec.Mounts, m)
 	}
 	if target, source := p.container.RunInfo.TrustedSystemCertificatesPath, p.manager.options.TrustedCertificates; target != "" && source != "" {
 		spec.Mounts = append(spec.Mounts, executor.Mount{Source: source, Target: target})
@@ -99,12 +116,12 @@ func (p *preparation) make(ctx context.Context, spec executor.ContainerSpec) (en
 
 // layer fetches the layer of a preloaded root file system, if there is one, and
 // has the backend unpack it. Layers are kept like cached dependencies.
-func (p *preparation) layer(ctx context.Context, spec *executor.ContainerSpec, disk *int64) error {
+func (p *preparation) layer(ctx context.Context, disk *int64) error {
 	backend, can := p.manager.options.Backend.(executor.Layerer)
 	if !can {
 		return nil
 	}
-	base, layer, err := executor.SplitRootFS(spec.RootFS)
+	base, layer, err := executor.SplitRootFS(p.spec.RootFS)
 	if err != nil || layer == nil {
 		return err
 	}
@@ -116,12 +133,12 @@ func (p *preparation) layer(ctx context.Context, spec *executor.ContainerSpec, d
 				return 0, err
 			}
 			return backend.UnpackLayer(ctx, executor.LayerSpec{
-				GUID: spec.GUID, RootFS: base, Path: layer.Path, Archive: file, Dir: dir,
+				GUID: p.spec.GUID, RootFS: base, Path: layer.Path, Archive: file, Dir: dir,
 				MaxBytes: l.MaxContentBytes, MaxEntries: l.MaxContentEntries, MaxDisk: l.MaxDisk,
 			})
 		})
 	})
-	spec.RootFS, spec.Layers = base, []string{path}
+	p.spec.RootFS, p.spec.Layers = base, []string{path}
 	return err
 }
 

@@ -326,6 +326,9 @@ func TestAStopEndsEveryStage(t *testing.T) {
 		want    []string
 	}{
 		{"while it is made", slow(manager.JobCreate), work(do("wait forever")), []string{"3s COMPLETED stopped"}},
+		{"while what it needs is fetched", slow(manager.JobFetch), with(work(do("wait forever")), func(w *manager.Work) {
+			w.CachedDependencies = []executor.CachedDependency{{From: "http://example.com/a", To: "/a"}}
+		}), []string{"3s COMPLETED stopped"}},
 		{"while its setup starts", slow(manager.JobStart), work(do("wait forever")), []string{"3s COMPLETED stopped"}},
 		{"during its setup", nothing, with(work(polite), func(w *manager.Work) { w.Setup = &polite }), []string{"5s COMPLETED stopped"}},
 		{"before it is healthy", nothing, with(work(polite), func(w *manager.Work) { w.Monitor = ptr(do("exit 1")) }), []string{"5s COMPLETED stopped"}},

@@ -218,6 +218,80 @@ func TestAStopCancelsATransfer(t *testing.T) {
 	}
 }
 
+// Two domains whose servers send little take all places of the downloads. Containers that
+// need nothing from a server, or only what the cell has, are made at once.
+func TestContainersThatWaitForServersHoldUpNoCreation(t *testing.T) {
+	var content bytes.Buffer
+	tgz(&content, "run", "#!/bin/sh\n")
+	sum := sha256.Sum256(content.Bytes())
+	slow := make(chan struct{}, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/slow" {
+			slow <- struct{}{}
+			<-r.Context().Done()
+			return
+		}
+		w.Write(content.Bytes())
+	}))
+	defer server.Close()
+	needs := func(path string) func(*manager.Work) {
+		return func(w *manager.Work) {
+			w.ImageLayers = []executor.ImageLayer{{
+				URL: server.URL + path, DestinationPath: "/layer", MediaType: executor.MediaTypeTGZ, LayerType: executor.LayerShared,
+				DigestAlgorithm: executor.DigestSHA256, DigestValue: hex.EncodeToString(sum[:]),
+			}}
+		}
+	}
+	const places = 3
+	h := newHost(t, func(o *manager.Options) { o.CreateWorkers, o.Downloads = 2, places })
+	launch := func(domain, guid string, w manager.Work) {
+		w.Tags = map[string]string{executor.TagDomain: domain}
+		h.launch(guid, w)
+	}
+	launch("good", "first", with(work(sh("layer/run")), needs("/quick")))
+	h.await("first", executor.Completed)
+	const hostile = 12
+	for i := range hostile {
+		launch(fmt.Sprint("hostile-", i%2), fmt.Sprint("hostile-", i), with(work(sh("exit 0")), func(w *manager.Work) {
+			needs("/slow")(w)
+			w.ImageLayers[0].URL += fmt.Sprint("?", i)
+		}))
+	}
+	for range places {
+		<-slow
+	}
+	begin := time.Now()
+	launch("good", "nothing", work(sh("exit 0")))
+	launch("good", "cached", with(work(sh("layer/run")), needs("/quick")))
+	for _, guid := range []string{"nothing", "cached"} {
+		if c := h.await(guid, executor.Completed); c.RunResult != executor.Succeeded() {
+			t.Errorf("%s is %s", guid, describe(c))
+		}
+	}
+	if took := time.Since(begin); took > 20*time.Second {
+		t.Errorf("they waited for %v", took)
+	}
+	for i := range hostile { // some of them wait for a place
+		if err := h.Stop(fmt.Sprint("hostile-", i)); err != nil {
+			t.Error(err)
+		}
+	}
+	for i := range hostile {
+		if c := h.await(fmt.Sprint("hostile-", i), executor.Completed); c.RunResult != executor.Stopped() {
+			t.Errorf("the container is %s", describe(c))
+		}
+	}
+	if took := time.Since(begin); took > 25*time.Second {
+		t.Errorf("their stop took until %v", took)
+	}
+	for _, c := range h.List() {
+		h.remove(c.GUID)
+	}
+	if !h.Remaining().Equal(h.Total()) {
+		t.Errorf("%+v remains of %+v", h.Remaining(), h.Total())
+	}
+}
+
 func TestImageLayersAreMountedOrExtracted(t *testing.T) {
 	var content bytes.Buffer
 	tgz(&content, "run", "#!/bin/sh\necho layer\n")

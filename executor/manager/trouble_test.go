@@ -208,7 +208,13 @@ func TestContainersWhoseJobsDoNotEndHoldUpNoOther(t *testing.T) {
 		want               executor.State
 	}{
 		manager.JobCreate: {work(do("wait forever")), work(do("wait forever")), executor.Running},
-		manager.JobStart:  {many(do("wait forever")), work(do("wait forever")), executor.Running},
+		manager.JobFetch: {
+			with(work(do("wait forever")), func(w *manager.Work) {
+				w.ImageLayers = []executor.ImageLayer{{URL: "http://example.com/a", DestinationPath: "/a", MediaType: executor.MediaTypeTGZ, LayerType: executor.LayerShared}}
+			}),
+			work(do("wait forever")), executor.Running,
+		},
+		manager.JobStart: {many(do("wait forever")), work(do("wait forever")), executor.Running},
 		manager.JobProbe: {
 			with(work(do("wait forever")), func(w *manager.Work) { w.Check, w.Ports = checks(executor.MaxChecks), []uint16{8080} }),
 			with(work(do("serve 8080 200", "wait forever")), func(w *manager.Work) { w.Check, w.Ports = checks(1), []uint16{8080} }),

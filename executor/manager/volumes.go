@@ -233,10 +233,10 @@ func volumeID(v executor.VolumeMount) string {
 	return ""
 }
 
-// mount mounts the volumes of a container from the i-th on, and then makes it.
+// mount mounts the volumes of a container from the i-th on, and then fetches what it needs.
 func (e *entry) mount(p *preparation, h *holding, i int) {
 	if h == nil || i == len(h.volumes) {
-		e.make(p)
+		e.fetch(p)
 		return
 	}
 	v := h.volumes[i]
