@@ -425,6 +425,35 @@ func TestDefinitionsThatNothingUsesArePruned(t *testing.T) {
 	}
 }
 
+func TestAProcessThatChangesAllTheTimeIsPrunedByALaterPass(t *testing.T) {
+	h := newConvergeHouse(t)
+	h.desire("web", 1)
+	h.run("web", 0, "cell-1")
+	if _, _, err := storage.ApplyDeployment(t.Context(), h.store, "web", nil, func(d *lrp.Deployment) (lrp.Change, error) {
+		id, next := "v2", d.Definitions["v1"]
+		return d.Update(lrp.Update{DefinitionID: &id, Definition: &next})
+	}); err != nil {
+		t.Fatal(err)
+	}
+	h.pass()
+	h.step("web", 0, lrp.Start{DefinitionID: "v2", Instance: lrp.InstanceKey{InstanceGUID: "new", CellID: "cell-2"}})
+	h.step("web", 0, lrp.Remove{DefinitionID: "v1", Instance: lrp.InstanceKey{InstanceGUID: "web-0-on-cell-1", CellID: "cell-1"}})
+	conflicts := 0
+	h.commit = func(storage.Batch) error {
+		conflicts++
+		return storage.ErrConflict
+	}
+	if p, err := h.Pass(t.Context()); err != nil || p.Failed > 0 || conflicts == 0 {
+		t.Errorf("got %v and %d failed after %d conflicts, want no failure", err, p.Failed, conflicts)
+	}
+	h.commit = nil
+	h.pass()
+	d, err := h.store.Deployment(t.Context(), "web")
+	if err != nil || !slices.Equal(d.DefinitionIDs(), []string{"v2"}) {
+		t.Errorf("got definitions %v, %v; want v2 only", d.DefinitionIDs(), err)
+	}
+}
+
 func TestPassesDoNotOverlap(t *testing.T) {
 	h := newConvergeHouse(t)
 	inside, goOn := make(chan struct{}), make(chan struct{})

@@ -373,7 +373,11 @@ func (p *pass) applyLRP(ctx context.Context, a *LRPAction) {
 	case a.Start != nil:
 		p.carry([]lrp.Effect{{Kind: lrp.RequestStart, Key: *a.Start}}, nil)
 	default:
-		if err := p.tidy(ctx, a.ProcessGUID); err != nil {
+		switch err := p.tidy(ctx, a.ProcessGUID); {
+		case errors.Is(err, storage.ErrConflict): // a tenant may change a process all the time
+			o.Logger.Debug("the definitions that nothing uses were not dropped, because the process changes all the time; the next pass tries again",
+				"process", a.ProcessGUID, "err", err)
+		case err != nil:
 			p.fail(fmt.Errorf("%s: dropping the definitions that nothing uses: %w", a.ProcessGUID, err))
 		}
 	}
