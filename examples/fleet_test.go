@@ -3,6 +3,7 @@ package examples_test
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -96,6 +97,25 @@ func (f *fleet) awaitRunning(guid string, n int, on ...string) {
 		}
 		return len(cells) == n, err
 	})
+}
+
+func TestACellWhoseDirectoryIsRemovedEndsAndItsNextStartTakesWork(t *testing.T) {
+	f := newFleet(t, "cell-1")
+	if err := f.consumer.Desire(within(t), sleeper("web", 1)); err != nil {
+		t.Fatal(err)
+	}
+	f.awaitRunning("web", 1)
+	if err := os.RemoveAll(f.dirs["cell-1"]); err != nil {
+		t.Fatal(err)
+	}
+	if status := f.cells["cell-1"].status(); status != daemon.ExitFailed {
+		t.Errorf("exit status %d", status)
+	}
+	if text := f.cells["cell-1"].await("failed").text; !strings.Contains(text, "was removed, emptied, replaced or unmounted") || strings.Contains(text, "containers are left") {
+		t.Errorf("it says %s", text)
+	}
+	f.add("cell-1")
+	f.awaitRunning("web", 1)
 }
 
 func TestInstancesRunOnCellsAndLeaveTheOneThatIsDrained(t *testing.T) {

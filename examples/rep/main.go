@@ -83,7 +83,7 @@ func (s *settings) run(ctx context.Context, log *slog.Logger) error {
 			stop()
 		}
 	})
-	return server.Serve(running, s.Limit(httpapi.HandlerOptions{Cell: cell, Ready: cell.Ready}), cell.Run)
+	return server.Serve(running, s.Limit(httpapi.HandlerOptions{Cell: cell, Ready: cell.Ready}), backend.Keep(cell.Run))
 }
 
 // examine writes what this host can do, as a table or as one JSON document. Its

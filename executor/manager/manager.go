@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"slices"
 	"sync"
@@ -317,16 +318,26 @@ func (e *LeftError) Unwrap() error { return e.Err }
 const clearTimeout = 25 * time.Second
 
 // Clear deletes every container that the backend lists, including those that the
-// Manager does not know, Options.DeleteWorkers at a time, and unmounts all
-// volumes. A daemon calls it at its end, after Run has returned. An error is a
-// *LeftError, or the backend's if it could not list its containers. A container
+// Manager does not know, and those that the Manager has made, which the backend does not
+// list if its directory is gone. It deletes Options.DeleteWorkers at a time, and unmounts
+// all volumes. A daemon calls it at its end, after Run has returned. An error wraps
+// a *LeftError, or the backend's if it could not list its containers. A container
 // whose files were set aside counts as deleted; the log says so. One that takes 25 s
 // is left, so that those that do not die hold up no others.
 func (m *Manager) Clear(ctx context.Context) error {
-	guids, err := m.options.Backend.List(ctx)
-	if err != nil {
-		return err
+	guids, unlisted := m.options.Backend.List(ctx)
+	if errors.Is(unlisted, fs.ErrNotExist) {
+		unlisted = nil // nothing is left of what the backend kept
 	}
+	m.mu.Lock()
+	for guid, e := range m.entries {
+		if e.made {
+			guids = append(guids, guid)
+		}
+	}
+	m.mu.Unlock()
+	slices.Sort(guids)
+	guids = slices.Compact(guids)
 	failures := make([]error, len(guids))
 	var deleting errgroup.Group
 	deleting.SetLimit(m.options.DeleteWorkers)
@@ -345,6 +356,7 @@ func (m *Manager) Clear(ctx context.Context) error {
 	}
 	_ = deleting.Wait() // one failure must not hide how many there are
 	var left LeftError
+	var err error
 	stuck := map[string]bool{} // they still use their volumes
 	for i, err := range failures {
 		if err != nil {
@@ -354,7 +366,7 @@ func (m *Manager) Clear(ctx context.Context) error {
 	}
 	left.VolumesOf, err = m.clearVolumes(ctx, stuck)
 	if left.Err = cmp.Or(left.Err, err); left.Err == nil {
-		return nil
+		return unlisted
 	}
-	return &left
+	return errors.Join(unlisted, &left)
 }

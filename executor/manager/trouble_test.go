@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"slices"
@@ -303,6 +304,26 @@ func TestContainersThatCannotBeRemovedHoldUpNoOther(t *testing.T) {
 	}
 	if n := len(c.List()); n != 4 {
 		t.Errorf("there are %d containers", n)
+	}
+}
+
+// A homelessBackend has lost the directory in which it finds its containers.
+type homelessBackend struct{ *scripted.Backend }
+
+func (homelessBackend) List(context.Context) ([]string, error) {
+	return nil, &fs.PathError{Op: "open", Path: "/gone", Err: fs.ErrNotExist}
+}
+
+func TestTheEndDeletesContainersWhoseDirectoryIsGone(t *testing.T) {
+	c := newCell(t, func(o *manager.Options) { o.Backend = homelessBackend{o.Backend.(*scripted.Backend)} })
+	c.launch("c", work(do("wait forever")))
+	c.reserve("reserved")
+	c.advance(time.Second)
+	if err := c.Clear(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if left, err := c.backend.List(t.Context()); err != nil || len(left) > 0 {
+		t.Errorf("left are %q, %v", left, err)
 	}
 }
 

@@ -63,6 +63,7 @@ type Backend struct {
 	// reason.
 	Lacks []string
 	close func() error
+	dir   *Dir // of the cell, if Cell.Open has opened it
 }
 
 // Close releases what the backend holds on the host.

@@ -156,6 +156,7 @@ func (c *Cell) Open(ctx context.Context, api CellBBS, url string, figures auctio
 	if err != nil {
 		return nil, nil, errors.Join(err, dir.Close())
 	}
+	backend.dir = dir
 	closeBackend := backend.close
 	backend.close = func() error { return errors.Join(closeBackend(), dir.Close()) }
 	level := slog.LevelInfo
@@ -183,6 +184,12 @@ func (c *Cell) Open(ctx context.Context, api CellBBS, url string, figures auctio
 		backend.forward(context.WithoutCancel(ctx), forwarder.Run)
 	}
 	return cell, backend, nil
+}
+
+// Keep calls run, and ends it with an error once the cell no longer has its directory;
+// see [Dir.While]. It is for a backend of [Cell.Open].
+func (b *Backend) Keep(run func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error { return b.dir.While(ctx, run) }
 }
 
 // forward calls run, which forwards the output of containers, until the backend has

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -179,6 +180,74 @@ func (d *Dir) Make(name string) (string, error) {
 // In is a path in the directory.
 func (d *Dir) In(names ...string) string {
 	return filepath.Join(append([]string{d.path}, names...)...)
+}
+
+// A process looks every dirInterval whether it still has its directory. A look that
+// fails otherwise than because the directory is gone counts after dirFailures in a row.
+const (
+	dirInterval = 5 * time.Second
+	dirFailures = 3
+)
+
+// While calls work, and ends its context once this process no longer has the directory,
+// for example because it was removed, emptied, replaced or unmounted. Then the error of
+// While says so; an error of work that is more than the end of its context is joined.
+func (d *Dir) While(ctx context.Context, work func(context.Context) error) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	lost := make(chan error, 1)
+	go func() { // nobody waits for it, because a look at a disk may hang
+		if err := d.watch(ctx); err != nil {
+			lost <- err
+			end()
+		}
+	}()
+	err := work(ctx)
+	select {
+	case gone := <-lost:
+		if errors.Is(err, context.Canceled) {
+			return gone
+		}
+		return errors.Join(gone, err)
+	default:
+		return err
+	}
+}
+
+// watch returns why this process no longer has the directory, or nil when ctx ends.
+func (d *Dir) watch(ctx context.Context) error {
+	for failures := 0; ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(dirInterval):
+		}
+		there, err := d.isThere()
+		switch {
+		case err == nil && !there:
+			return fmt.Errorf("%s was removed, emptied, replaced or unmounted while this process had it, and the files of its containers with it; see that it stays, or name another directory with %s, and start this process again", d.path, d.flag)
+		case err == nil:
+			failures = 0
+		default:
+			if failures++; failures == dirFailures {
+				return fmt.Errorf("%s has not been readable for %v: %w; repair its disk or name another directory with %s, and start this process again", d.path, dirFailures*dirInterval, err, d.flag)
+			}
+		}
+	}
+}
+
+// isThere reports whether the directory still has the lock of this process. The lock is
+// open, so no other file gets its inode.
+func (d *Dir) isThere() (bool, error) {
+	mine, err := d.lock.Stat()
+	if err != nil {
+		return false, err
+	}
+	found, err := os.Stat(d.In(lockName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(mine, found), err
 }
 
 // Close lets others take the directory.
