@@ -3,6 +3,7 @@ package auction_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/diegosdk/diego/auction"
@@ -41,10 +42,20 @@ func BenchmarkPlaceFull(b *testing.B) {
 }
 
 // BenchmarkPlaceOverfull asks for twice the fleet's memory, so that half of the
-// work is refused.
+// work is refused, in one domain and in several.
 func BenchmarkPlaceOverfull(b *testing.B) {
 	work := apps(rand.New(rand.NewPCG(1, 1)), 50_000, even)
 	b.Run("items=50000/cells=1250", func(b *testing.B) {
+		place(b, fleetFor(1250, work, 2), work, auction.Policy{})
+	})
+	b.Run("items=50000/cells=1250/domains=10", func(b *testing.B) {
+		work := slices.Clone(work)
+		for i := range work {
+			work[i].Domain = "domain-" + work[i].GUID[len(work[i].GUID)-1:]
+			if work[i].Domain > "domain-9" {
+				work[i].Domain = "domain-0"
+			}
+		}
 		place(b, fleetFor(1250, work, 2), work, auction.Policy{})
 	})
 }

@@ -12,6 +12,14 @@
 // amount of further resources. Ties go by GUID, then by index, definition and
 // domain. Items with equal keys are one item.
 //
+// This order holds as long as the fleet takes the whole batch. If not, the batch
+// is placed anew, and the domains take turns within each group: first comes one
+// item of each domain, then a second one of each, and so on. A domain's own items
+// keep their order. In each turn the domains with the least work in the group come
+// first, and among those with equally much the order above holds. So a domain
+// that floods a full fleet cannot take every place that becomes free. Items that
+// are invalid or have no compatible cell do not lead to turns.
+//
 // A cell can take an item if it offers the root file system, the volume drivers
 // and the placement tags that the item asks for, and has room for it. Among
 // these cells an instance goes to the one that [Score] ranks first: fewest

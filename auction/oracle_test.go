@@ -18,7 +18,25 @@ import (
 // cell and works everything out anew from what is on it. It shares nothing with
 // Place but its types.
 func oracle(cells []auction.CellState, work []auction.Item, p auction.Policy) auction.Result {
-	even := oracleOnce(cells, work, p, false)
+	first := oracleInOrder(cells, p, oracleOrder(work))
+	domains, turnedAway := map[string]bool{}, false
+	for _, i := range work {
+		domains[i.Domain] = true
+	}
+	for _, r := range first.Refusals {
+		if r.Error.Reason == lrp.InsufficientResources || r.Error.Reason == lrp.TooManyStarting {
+			turnedAway = true
+		}
+	}
+	if len(domains) > 1 && turnedAway {
+		return oracleInOrder(cells, p, oracleTurns(oracleOrder(work)))
+	}
+	return first
+}
+
+// oracleInOrder places the work evenly or packed.
+func oracleInOrder(cells []auction.CellState, p auction.Policy, order []*auction.Item) auction.Result {
+	even := oracleOnce(cells, order, p, false)
 	var short, shortDisk, shortContainers int64
 	extra := executor.Amounts{}
 	for _, r := range even.result.Refusals {
@@ -47,7 +65,7 @@ func oracle(cells []auction.CellState, work []auction.Item, p auction.Policy) au
 		}
 	}
 	if shortContainers > 0 && short <= room && shortDisk <= roomDisk && shortContainers <= roomContainers {
-		packed := oracleOnce(cells, work, p, true)
+		packed := oracleOnce(cells, order, p, true)
 		if len(packed.result.Refusals) < len(even.result.Refusals) {
 			packed.result.Packed = true
 			return packed.result
@@ -56,7 +74,7 @@ func oracle(cells []auction.CellState, work []auction.Item, p auction.Policy) au
 	return even.result
 }
 
-func oracleOnce(cells []auction.CellState, work []auction.Item, p auction.Policy, packed bool) *oracleRun {
+func oracleOnce(cells []auction.CellState, order []*auction.Item, p auction.Policy, packed bool) *oracleRun {
 	own := p.Scorer != nil || len(p.Filters) > 0
 	if zones := p.PreferredZones; len(zones) > 0 {
 		p.Filters = append(slices.Clone(p.Filters), func(item *auction.Item, cell *auction.CellState) auction.CellReason {
@@ -84,7 +102,7 @@ func oracleOnce(cells []auction.CellState, work []auction.Item, p auction.Policy
 		c.state.Tasks = slices.Clone(c.state.Tasks)
 		o.judge(c)
 	}
-	for _, item := range oracleOrder(work) {
+	for _, item := range order {
 		o.place(item)
 	}
 	for _, late := range o.late {
@@ -139,16 +157,58 @@ func itemError(i *auction.Item) error {
 	return v.Err()
 }
 
-func oracleOrder(work []auction.Item) []*auction.Item {
-	group := func(i *auction.Item) int64 {
-		if i.Kind != auction.LRP {
-			return 1
-		}
-		if i.Index == 0 {
-			return 0
-		}
-		return int64(i.Index) + 1
+// oracleGroup is the item's group: index 0, tasks, index 1, index 2 …
+func oracleGroup(i *auction.Item) int64 {
+	if i.Kind != auction.LRP {
+		return 1
 	}
+	if i.Index == 0 {
+		return 0
+	}
+	return int64(i.Index) + 1
+}
+
+// oracleTurns deals out each group of a list in the specification's order: turn by
+// turn it takes the first item that each domain has left, from the domain with the
+// shortest list first.
+func oracleTurns(order []*auction.Item) []*auction.Item {
+	var list []*auction.Item
+	for len(order) > 0 {
+		group, left, n := oracleGroup(order[0]), map[string][]*auction.Item{}, 0
+		for n < len(order) && oracleGroup(order[n]) == group {
+			left[order[n].Domain] = append(left[order[n].Domain], order[n])
+			n++
+		}
+		place, asks := map[*auction.Item]int{}, map[string]int{}
+		for i, item := range order[:n] {
+			place[item] = i
+		}
+		for domain := range left {
+			asks[domain] = len(left[domain])
+		}
+		for len(left) > 0 {
+			var turn []*auction.Item
+			for domain, items := range left {
+				turn = append(turn, items[0])
+				if left[domain] = items[1:]; len(items) == 1 {
+					delete(left, domain)
+				}
+			}
+			sort.Slice(turn, func(x, y int) bool {
+				a, b := turn[x], turn[y]
+				if asks[a.Domain] != asks[b.Domain] {
+					return asks[a.Domain] < asks[b.Domain]
+				}
+				return place[a] < place[b]
+			})
+			list = append(list, turn...)
+		}
+		order = order[n:]
+	}
+	return list
+}
+
+func oracleOrder(work []auction.Item) []*auction.Item {
 	// Of duplicates the one is kept that is valid, later, larger.
 	var names []string
 	for _, i := range work {
@@ -188,7 +248,7 @@ func oracleOrder(work []auction.Item) []*auction.Item {
 	sort.Slice(list, func(x, y int) bool {
 		a, b := list[x], list[y]
 		for _, c := range []int{
-			cmp.Compare(group(a), group(b)), cmp.Compare(b.MemoryMB, a.MemoryMB), extra(a, b), strings.Compare(a.GUID, b.GUID),
+			cmp.Compare(oracleGroup(a), oracleGroup(b)), cmp.Compare(b.MemoryMB, a.MemoryMB), extra(a, b), strings.Compare(a.GUID, b.GUID),
 			cmp.Compare(min(a.Kind, 1), min(b.Kind, 1)), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Index, b.Index),
 			strings.Compare(a.DefinitionID, b.DefinitionID), strings.Compare(a.Domain, b.Domain),
 		} {

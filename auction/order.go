@@ -56,7 +56,9 @@ type batch struct {
 	offers  []offer
 }
 
-func newBatch(items []Item, f *fleet) *batch {
+// newBatch puts the items in the specification's order of work or, with turns, in
+// that in which the domains take turns.
+func newBatch(items []Item, f *fleet, turns bool) *batch {
 	b := &batch{items: items, entries: make([]entry, len(items))}
 	owners := [2]map[string]int32{{}, {}}
 	interned := newInterner(b, f)
@@ -87,7 +89,7 @@ func newBatch(items []Item, f *fleet) *batch {
 	f.kinds = 1 + min(len(owners[Task]), 1)
 	f.classify(b.offers)
 	b.findHosts(f, owners[LRP])
-	b.sort()
+	b.sort(turns)
 	return b
 }
 
@@ -132,8 +134,8 @@ func (b *batch) findHosts(f *fleet, processes map[string]int32) {
 
 // sort puts the entries in the order of work and drops duplicates. It sorts by
 // the weakest criterion first, the key: by owner, and then within each owner.
-// That brings duplicates together.
-func (b *batch) sort() {
+// That brings duplicates together. Turns are the strongest criterion within a group.
+func (b *batch) sort(turns bool) {
 	owners := ranks(len(b.owners), func(x, y int32) int {
 		x1, y1 := &b.owners[x], &b.owners[y]
 		return cmp.Or(strings.Compare(x1.guid, y1.guid), cmp.Compare(x1.kind, y1.kind))
@@ -147,7 +149,39 @@ func (b *batch) sort() {
 	s.entries = b.unique(s.entries)
 	s.by(func(e *entry) int64 { return int64(sizes[e.shape]) })
 	s.by(func(e *entry) int64 { return e.group })
+	if turns {
+		b.takeTurns(&s)
+	}
 	b.entries = s.entries
+}
+
+// takeTurns lets the domains take turns within each group. An item's turn is its
+// number among those of its domain in the specification's order. In each turn the
+// domains with the least work in the group come first; among domains with equally
+// much, the specification's order holds.
+func (b *batch) takeTurns(s *sorter) {
+	type share struct { // the work of a domain in a group
+		group  int64
+		domain string
+	}
+	numbers := map[share]int32{}
+	var items []int64                                                         // by number of share
+	shares, turns := make([]int32, len(b.items)), make([]int64, len(b.items)) // by item
+	for i := range s.entries {
+		e := &s.entries[i]
+		key := share{e.group, b.items[e.item].Domain}
+		n, known := numbers[key]
+		if !known {
+			n = int32(len(items))
+			numbers[key] = n
+			items = append(items, 0)
+		}
+		shares[e.item], turns[e.item] = n, items[n]
+		items[n]++
+	}
+	s.by(func(e *entry) int64 { return items[shares[e.item]] })
+	s.by(func(e *entry) int64 { return turns[e.item] })
+	s.by(func(e *entry) int64 { return e.group })
 }
 
 // unique sorts entries that are in the order of their owners by key, and drops

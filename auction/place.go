@@ -2,6 +2,7 @@ package auction
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
@@ -59,6 +60,11 @@ func (p Placement) String() string {
 // takes the fullest that has room. The packed placement counts if it refuses
 // fewer items. All stronger criteria hold in both.
 //
+// If items are still refused, for lack of room or because too many containers
+// are starting, and the batch has work of several domains, Place starts again
+// with the domains taking turns. That result counts. Otherwise a domain with much
+// work that comes early in the order could take every free place.
+//
 // Place fails with an [*executor.ValidationError] if the policy is invalid, and
 // then places nothing. Invalid items are refused and invalid cells get no work;
 // neither keeps the rest from being placed.
@@ -74,21 +80,48 @@ func place(cells []CellState, leftOut reasonCounts, work []Item, p Policy) (Resu
 	if err := v.Err(); err != nil {
 		return Result{}, err
 	}
-	even := run(cells, leftOut, work, &p, false)
-	if even.roomInPieces() {
-		if packed := run(cells, leftOut, work, &p, true); len(packed.result.Refusals) < len(even.result.Refusals) {
-			packed.result.Packed = true
-			return packed.result, nil
+	r := evenOrPacked(cells, leftOut, work, &p, false)
+	if r.scarce() && severalDomains(work) {
+		r = evenOrPacked(cells, leftOut, work, &p, true)
+	}
+	return r, nil
+}
+
+// scarce reports whether items were refused for lack of room or because too many
+// containers are starting.
+func (r *Result) scarce() bool {
+	return slices.ContainsFunc(r.Refusals, func(r Refusal) bool {
+		return r.Error.Reason == lrp.InsufficientResources || r.Error.Reason == lrp.TooManyStarting
+	})
+}
+
+func severalDomains(work []Item) bool {
+	for i := range work {
+		if work[i].Domain != work[0].Domain {
+			return true
 		}
 	}
-	return even.result, nil
+	return false
+}
+
+// evenOrPacked places the batch in the specification's order or with the domains
+// taking turns.
+func evenOrPacked(cells []CellState, leftOut reasonCounts, work []Item, p *Policy, turns bool) Result {
+	even := run(cells, leftOut, work, p, turns, false)
+	if even.roomInPieces() {
+		if packed := run(cells, leftOut, work, p, turns, true); len(packed.result.Refusals) < len(even.result.Refusals) {
+			packed.result.Packed = true
+			return packed.result
+		}
+	}
+	return even.result
 }
 
 // run places the batch once.
-func run(cells []CellState, leftOut reasonCounts, work []Item, p *Policy, packed bool) *auction {
+func run(cells []CellState, leftOut reasonCounts, work []Item, p *Policy, turns, packed bool) *auction {
 	f := newFleet(cells, p, packed)
 	f.leftOut = leftOut
-	b := newBatch(work, f)
+	b := newBatch(work, f, turns)
 	a := &auction{
 		fleet: f, batch: b, policy: p,
 		census: newCensus(f),

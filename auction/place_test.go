@@ -56,6 +56,7 @@ func problem(c chooser, maxCells, maxItems int) ([]auction.CellState, []auction.
 	extra := c.oneIn(3)
 	processes := 1 + c(maxItems/2+1)
 	zones := one(c, []string{"z1", "z2", "z3"}, []string{"z1"}, []string{"z1", "z2", "z3", "z4", "z5", "z6", ""})
+	domains := one(c, []string{"d"}, []string{"d", "e"}, []string{"d", "d", "d", "d", "e", "f", ""})
 
 	cells := make([]auction.CellState, c(maxCells+1))
 	for i := range cells {
@@ -126,7 +127,7 @@ func problem(c chooser, maxCells, maxItems int) ([]auction.CellState, []auction.
 	for i := range items {
 		item := auction.Item{
 			Key: auction.Key{
-				GUID: fmt.Sprintf("p%d", c(processes)), Index: c(5), Domain: "d",
+				GUID: fmt.Sprintf("p%d", c(processes)), Index: c(5), Domain: one(c, domains...),
 				DefinitionID: one(c, "d1", "d1", "d1", "d2"),
 			},
 			Resources: executor.Resources{MemoryMB: one[int64](c, 0, 64, 256, 256, 512, 1024), DiskMB: one[int64](c, 0, 256, 1024)},
@@ -134,7 +135,7 @@ func problem(c chooser, maxCells, maxItems int) ([]auction.CellState, []auction.
 			QueuedAt:  time.Unix(int64(c(3)), 0),
 		}
 		if c.oneIn(4) {
-			item.Key = auction.Key{Kind: auction.Task, GUID: fmt.Sprintf("p%d", c(2*processes)), Domain: "d"}
+			item.Key = auction.Key{Kind: auction.Task, GUID: fmt.Sprintf("p%d", c(2*processes)), Domain: item.Domain}
 			item.Attempt = task.Attempt{Epoch: int64(c(2)), Rejections: c(2)}
 		}
 		if mixed {
