@@ -94,6 +94,37 @@ func TestTheRowsOfTheLogAreBoundedByTheirBytes(t *testing.T) {
 	})
 }
 
+// A reader that wants one event does not hold those behind it.
+func TestAPageOfTheLogHasFewBytes(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, dsn string) {
+		s := mustOpen(t, dsn, Options{})
+		const events, bytes = 10, 1 << 20
+		for range events {
+			if _, err := s.Commit(t.Context(), largeEvent(bytes)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		log, err := s.Log(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, full, err := s.segments(t.Context(), log.Oldest-1)
+		if err != nil || !full || len(page)*bytes > segmentPageBytes {
+			t.Errorf("got a page of %d events of 1 MiB, full: %v, %v", len(page), full, err)
+		}
+		want := log.Oldest
+		for e, err := range s.Events(t.Context(), log.Oldest-1, storage.EventFilter{}) {
+			if err != nil || e.Sequence != want {
+				t.Fatalf("got event %d, %v; want %d", e.Sequence, err, want)
+			}
+			want++
+		}
+		if want != log.Newest+1 {
+			t.Errorf("the list ends before event %d of %d", want, log.Newest)
+		}
+	})
+}
+
 // What is small is measured some rows at a time.
 func TestALogOfManyRowsIsMeasuredStepByStep(t *testing.T) {
 	s := mustOpen(t, ":memory:", Options{})

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"database/sql"
 	"iter"
 	"strconv"
 
@@ -21,7 +20,7 @@ func (r *reader) Events(ctx context.Context, after storage.Cursor, f storage.Eve
 			// if a page does not begin where the last one ended, there is a
 			// gap between them, or the end of the log has overtaken the
 			// reader.
-			page, err := r.segments(ctx, position)
+			page, full, err := r.segments(ctx, position)
 			if err == nil && (first || len(page) == 0 || page[0].seq-page[0].n > int64(position)) {
 				err = r.checkPosition(ctx, position)
 			}
@@ -34,7 +33,7 @@ func (r *reader) Events(ctx context.Context, after storage.Cursor, f storage.Eve
 					return
 				}
 			}
-			if len(page) < segmentPage {
+			if !full {
 				return
 			}
 		}
@@ -69,24 +68,34 @@ type stored struct {
 	data       []byte
 }
 
-const segmentPage = 64
+// A page has so many segments, and no more once it has segmentPageBytes: one segment
+// alone may have tens of MiB.
+const (
+	segmentPage      = 64
+	segmentPageBytes = 4 << 20
+)
 
-func (r *reader) segments(ctx context.Context, after storage.Cursor) (page []stored, err error) {
+// segments reads a page. full is true if the log may have more.
+func (r *reader) segments(ctx context.Context, after storage.Cursor) (page []stored, full bool, err error) {
 	query := r.s.d.Rebind("SELECT seq, n, at, data FROM " + r.s.table("events") + " WHERE seq > ? ORDER BY seq LIMIT " + strconv.Itoa(segmentPage))
 	err = r.query(ctx, "reading events", func(ctx context.Context, q dialect.Querier) error {
-		page = nil
+		page, full = nil, false
 		rows, err := q.QueryContext(ctx, query, int64(after))
 		if err != nil {
 			return err
 		}
-		return dialect.ScanAll(rows, func(rows *sql.Rows) error {
+		defer rows.Close()
+		for bytes := 0; !full && rows.Next(); full = len(page) == segmentPage || bytes >= segmentPageBytes {
 			var x stored
-			err := rows.Scan(&x.seq, &x.n, &x.at, &x.data)
+			if err := rows.Scan(&x.seq, &x.n, &x.at, &x.data); err != nil {
+				return err
+			}
 			page = append(page, x)
-			return err
-		})
+			bytes += len(x.data)
+		}
+		return rows.Err()
 	})
-	return page, err
+	return page, full, err
 }
 
 // yieldSegment yields the events of a segment behind the position, and advances
