@@ -85,26 +85,27 @@ func (f *Feed[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 	defer out.finish()
 	first := reached()
 	out.send(first, fmt.Appendf(nil, "id: %d\n\n", first))
-	var text []byte
+	var head []byte
 	for item, err := range items {
 		at := f.Position(&item)
-		if text = text[:0]; at > 0 {
-			text = fmt.Appendf(text, "id: %d\n", at)
+		if head = head[:0]; at > 0 {
+			head = fmt.Appendf(head, "id: %d\n", at)
+		}
+		var data []byte
+		if err == nil {
+			data, err = json.Marshal(item)
 		}
 		if err == nil {
-			var data []byte
-			if data, err = json.Marshal(item); err == nil {
-				text = fmt.Appendf(text, "event: %s\ndata: %s\n\n", f.Kind(&item), data)
-			}
-		}
-		if err != nil {
+			head = fmt.Appendf(head, "event: %s\ndata: ", f.Kind(&item))
+		} else {
 			if ctx.Err() != nil {
 				return // the reader has gone, or was too slow
 			}
-			data, _ := json.Marshal(s.Problems.Encode(err)) // text and numbers
-			text = fmt.Appendf(text, "event: %s\ndata: %s\n\n", problemEvent, data)
+			data, _ = json.Marshal(s.Problems.Encode(err)) // text and numbers
+			head = fmt.Appendf(head, "event: %s\ndata: ", problemEvent)
 		}
-		if !out.send(at, text) {
+		// An event may have tens of MiB, so it is not copied.
+		if !out.send(at, head, data, []byte("\n\n")) {
 			return
 		}
 	}
@@ -143,21 +144,24 @@ func (f *feedWriter) alive() {
 	f.write(text)
 }
 
-// send sends the text for a position, 0 if it has none, and reports whether to
-// go on.
-func (f *feedWriter) send(at int64, text []byte) bool {
+// send sends the parts of the text for a position, 0 if it has none, and reports
+// whether to go on.
+func (f *feedWriter) send(at int64, parts ...[]byte) bool {
 	<-f.turn
 	defer func() { f.turn <- struct{}{} }()
 	f.at = max(f.at, at)
-	return f.write(text)
+	return f.write(parts...)
 }
 
-func (f *feedWriter) write(text []byte) bool {
+func (f *feedWriter) write(parts ...[]byte) bool {
 	if f.over {
 		return false
 	}
 	_ = f.control.SetWriteDeadline(soon(f.server.WriteTimeout))
-	_, err := f.w.Write(text)
+	var err error
+	for i := 0; i < len(parts) && err == nil; i++ {
+		_, err = f.w.Write(parts[i])
+	}
 	if err == nil {
 		err = f.control.Flush()
 	}

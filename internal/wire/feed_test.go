@@ -268,6 +268,31 @@ func TestAHeartbeatMayBeDueAtOnce(t *testing.T) {
 	}
 }
 
+func TestAHeartbeatDoesNotComeBetweenThePartsOfAnEvent(t *testing.T) {
+	s := newServer()
+	s.Heartbeat, s.WriteTimeout = time.Nanosecond, time.Minute
+	w := httptest.NewRecorder()
+	f := newFeedWriter(s, w, func() {}, func() int64 { return 1 })
+	const events = 1000
+	for range events {
+		f.send(2, []byte("id: 2\ndata: "), []byte("3"), []byte("\n\n"))
+	}
+	f.finish()
+	got := 0
+	for text := range strings.SplitSeq(strings.TrimSuffix(w.Body.String(), "\n\n"), "\n\n") {
+		switch text {
+		case "id: 2\ndata: 3":
+			got++
+		case ":", "id: 1":
+		default:
+			t.Fatalf("got %q", text)
+		}
+	}
+	if got != events {
+		t.Errorf("got %d events, want %d", got, events)
+	}
+}
+
 func TestASlowReaderOfAFeedIsCutOffAndHoldsNobodyUp(t *testing.T) {
 	s := newServer()
 	s.WriteTimeout = 50 * time.Millisecond
