@@ -62,7 +62,10 @@ type BBS struct {
 	tail *tail
 	// paged counts the bytes of the pages that subscribers have read from the store.
 	paged atomic.Int64
-	back  wentBack
+	// reading and large are the places of subscribers over a network, those to read
+	// from the store and those to hold a large event.
+	reading, large queue
+	back           wentBack
 	// unfollowed takes a process whose instances could not be brought up to date
 	// with its deployment.
 	unfollowed func(processGUID string)

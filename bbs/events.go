@@ -55,7 +55,7 @@ func PositionOf(ctx context.Context, after storage.Cursor, f storage.EventFilter
 // then read all records again. An event that cannot be decoded comes as an
 // error that wraps storage.ErrCorrupt, and the list goes on.
 func (b *BBS) Subscribe(ctx context.Context, after storage.Cursor, f storage.EventFilter) (iter.Seq2[storage.Event, error], error) {
-	events, _, err := b.SubscribeWithPosition(ctx, after, f)
+	events, _, err := b.subscribe(ctx, after, f, false)
 	return events, err
 }
 
@@ -66,6 +66,10 @@ func (b *BBS) Subscribe(ctx context.Context, after storage.Cursor, f storage.Eve
 type PositionSubscriber interface {
 	// SubscribeWithPosition is Subscribe, and also returns the position that the
 	// list has reached: the reader has taken every event up to there that f wants.
+	// It is for readers that take each event within some time. Few of them hold a
+	// large event at a time, and the others wait for that; [storage.WithCaller] says
+	// to whom a subscription belongs, so that callers take turns. So one goroutine
+	// must not read several of these lists by turns.
 	SubscribeWithPosition(ctx context.Context, after storage.Cursor, f storage.EventFilter) (events iter.Seq2[storage.Event, error], position func() storage.Cursor, err error)
 }
 
@@ -73,6 +77,12 @@ var _ PositionSubscriber = (*BBS)(nil)
 
 // SubscribeWithPosition implements [PositionSubscriber].
 func (b *BBS) SubscribeWithPosition(ctx context.Context, after storage.Cursor, f storage.EventFilter) (events iter.Seq2[storage.Event, error], position func() storage.Cursor, err error) {
+	return b.subscribe(ctx, after, f, true)
+}
+
+// subscribe makes a subscription. shares says that its list needs a share of the
+// places.
+func (b *BBS) subscribe(ctx context.Context, after storage.Cursor, f storage.EventFilter, shares bool) (events iter.Seq2[storage.Event, error], position func() storage.Cursor, err error) {
 	after, err = PositionOf(ctx, after, f, b.Log)
 	if err != nil {
 		return nil, nil, err
@@ -80,7 +90,12 @@ func (b *BBS) SubscribeWithPosition(ctx context.Context, after storage.Cursor, f
 	var reached atomic.Int64
 	reached.Store(int64(after))
 	return func(taken func(storage.Event, error) bool) {
-		wants, err := b.wants(ctx, after, f)
+		var share *share
+		if shares {
+			share = b.newShare(ctx)
+		}
+		defer share.done()
+		wants, err := b.wants(ctx, after, f, share)
 		if err != nil {
 			taken(storage.Event{}, err)
 			return
@@ -96,9 +111,9 @@ func (b *BBS) SubscribeWithPosition(ctx context.Context, after storage.Cursor, f
 		}
 		at, ok := after, true
 		for ok {
-			if at, ok = b.catchUp(ctx, at, f, yield); ok {
+			if at, ok = b.catchUp(ctx, at, f, share, yield); ok {
 				reached.Store(int64(at))
-				at, ok = b.keepUp(ctx, at, f, &reached, yield)
+				at, ok = b.keepUp(ctx, at, f, share, &reached, yield)
 			}
 		}
 	}, func() storage.Cursor { return storage.Cursor(reached.Load()) }, nil
@@ -107,7 +122,7 @@ func (b *BBS) SubscribeWithPosition(ctx context.Context, after storage.Cursor, f
 // catchUp yields the events of the log after a position, at least those that f
 // wants, and returns the position that it reached. ok is false if the list is
 // over. It reads in pages, so a slow subscriber keeps nothing of the store busy.
-func (b *BBS) catchUp(ctx context.Context, position storage.Cursor, f storage.EventFilter, yield func(*tailEntry, func(*storage.Event)) bool) (reached storage.Cursor, ok bool) {
+func (b *BBS) catchUp(ctx context.Context, position storage.Cursor, f storage.EventFilter, share *share, yield func(*tailEntry, func(*storage.Event)) bool) (reached storage.Cursor, ok bool) {
 	read := f
 	if !f.Selector.IsZero() {
 		read = storage.EventFilter{} // labels change by events of which f may want none
@@ -121,7 +136,7 @@ func (b *BBS) catchUp(ctx context.Context, position storage.Cursor, f storage.Ev
 			return position, false
 		}
 		more := false
-		if position, more, ok = b.yieldPage(ctx, position, log.Newest, f, read, yield); !ok {
+		if position, more, ok = b.yieldPage(ctx, position, log.Newest, f, read, share, yield); !ok {
 			return position, false
 		}
 		if !more {
@@ -130,9 +145,18 @@ func (b *BBS) catchUp(ctx context.Context, position storage.Cursor, f storage.Ev
 	}
 }
 
-// yieldPage yields one page, and reports whether the log has more.
-func (b *BBS) yieldPage(ctx context.Context, position, newest storage.Cursor, f, read storage.EventFilter, yield func(*tailEntry, func(*storage.Event)) bool) (reached storage.Cursor, more, ok bool) {
-	page, bytes, more := b.page(ctx, position, newest, read)
+// yieldPage yields one page, and reports whether the log has more. If there is no
+// place for the first event, which is large, it yields nothing and waits for a place.
+func (b *BBS) yieldPage(ctx context.Context, position, newest storage.Cursor, f, read storage.EventFilter, share *share, yield func(*tailEntry, func(*storage.Event)) bool) (reached storage.Cursor, more, ok bool) {
+	page, bytes, more := b.page(ctx, position, newest, read, share)
+	if more && len(page) == 0 {
+		if err := share.wait(ctx); err != nil {
+			yield(&tailEntry{err: err}, unlabelled)
+			return position, false, false
+		}
+		return position, true, true
+	}
+	defer share.done()
 	defer func() { b.paged.Add(-bytes) }()
 	b.o.Metrics.Observe("subscriber_lag_events", float64(len(page)))
 	ok, err := b.labelledEvents(ctx, f, page, func(e *tailEntry, label func(*storage.Event)) bool {
@@ -192,7 +216,9 @@ func (b *BBS) believe(ctx context.Context, err error) {
 // A subscriber that reads from the store gets pages of so many events or bytes,
 // and all such subscribers together hold allPagesBytes. Slow subscribers hold
 // their pages for long. If nothing is left for a page, it still has leastPageBytes,
-// so that one caller's subscriptions do not make each event a read for all others.
+// so that one caller's subscriptions do not make each event a read for all others. An
+// event above pageBytes is a page of its own for a subscriber over a network, which
+// needs a place for it.
 const (
 	pageSize       = 500
 	pageBytes      = 256 << 10
@@ -202,27 +228,46 @@ const (
 
 // page reads some events after a position; newest is a position that the log has
 // reached. An error that ends the list is its last entry. The caller subtracts bytes
-// from b.paged when it is done with the page. more is true if the page is full.
-func (b *BBS) page(ctx context.Context, position, newest storage.Cursor, f storage.EventFilter) (list []tailEntry, bytes int64, more bool) {
+// from b.paged when it is done with the page. more is true if the page is full. It is
+// empty then if the share has no place for the first event.
+func (b *BBS) page(ctx context.Context, position, newest storage.Cursor, f storage.EventFilter, share *share) (list []tailEntry, bytes int64, more bool) {
 	const first = 64 // room for as many at first, since f may want few
 	list = make([]tailEntry, 0, max(0, min(first, newest-position)))
-	for e, err := range b.o.Store.Events(ctx, position, f) {
-		entry := entryOf(e, err)
-		list = append(list, entry)
-		bytes += int64(entry.bytes)
-		held := b.paged.Add(int64(entry.bytes))
-		if len(list) == pageSize || bytes >= pageBytes || held >= allPagesBytes && bytes >= leastPageBytes {
-			return list, bytes, true
+	err := share.read(ctx, func() error {
+		for e, err := range b.o.Store.Events(ctx, position, f) {
+			entry := entryOf(e, err)
+			if more = !share.mayHold(&entry, len(list) == 0); more {
+				return nil
+			}
+			list = append(list, entry)
+			bytes += int64(entry.bytes)
+			held := b.paged.Add(int64(entry.bytes))
+			if more = len(list) == pageSize || bytes >= pageBytes || held >= allPagesBytes && bytes >= leastPageBytes; more {
+				return nil
+			}
 		}
+		return nil
+	})
+	if err != nil {
+		list = append(list, tailEntry{err: err})
 	}
-	return list, bytes, false
+	return list, bytes, more
 }
 
 // keepUp yields all events after a position, until the subscriber has fallen
-// behind what others read together. ok is false if the list is over.
-func (b *BBS) keepUp(ctx context.Context, position storage.Cursor, f storage.EventFilter, seen *atomic.Int64, yield func(*tailEntry, func(*storage.Event)) bool) (reached storage.Cursor, ok bool) {
+// behind what others read together. ok is false if the list is over. The tail may drop
+// a large event while the subscriber waits for a place, or while others hold it.
+func (b *BBS) keepUp(ctx context.Context, position storage.Cursor, f storage.EventFilter, share *share, seen *atomic.Int64, yield func(*tailEntry, func(*storage.Event)) bool) (reached storage.Cursor, ok bool) {
+	match := f.Matcher()
 	for {
 		entries, err := b.tail.after(ctx, position)
+		if err == nil && len(entries) > 0 {
+			if entries = share.part(entries, match); len(entries) == 0 {
+				if err = share.wait(ctx); err == nil {
+					continue
+				}
+			}
+		}
 		if err != nil {
 			yield(&tailEntry{err: err}, unlabelled)
 			return position, false
@@ -238,6 +283,7 @@ func (b *BBS) keepUp(ctx context.Context, position storage.Cursor, f storage.Eve
 		if err != nil {
 			yield(&tailEntry{err: err}, unlabelled)
 		}
+		share.done()
 		if !ok || err != nil {
 			return position, false
 		}

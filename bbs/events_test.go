@@ -94,7 +94,7 @@ func TestASubscriberGetsAPageAlthoughOthersHoldAllBytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.paged.Store(allPagesBytes)
-	page, bytes, more := b.page(t.Context(), 0, store.newest, storage.EventFilter{})
+	page, bytes, more := b.page(t.Context(), 0, store.newest, storage.EventFilter{}, nil)
 	if len(page) < 5 || bytes < leastPageBytes || bytes > 2*leastPageBytes || !more {
 		t.Errorf("got a page of %d events and %d bytes, more: %v", len(page), bytes, more)
 	}

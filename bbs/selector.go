@@ -57,7 +57,7 @@ const lookBack = 1000
 // wants returns a function that reports for each event whether f wants it. It must
 // be called for all events of the log after a position, in order. With a selector it
 // costs a pass over the deployments, and one over the events after the position.
-func (b *BBS) wants(ctx context.Context, after storage.Cursor, f storage.EventFilter) (func(*storage.Event) bool, error) {
+func (b *BBS) wants(ctx context.Context, after storage.Cursor, f storage.EventFilter, share *share) (func(*storage.Event) bool, error) {
 	match := f.Matcher()
 	var subject storage.Subject // once, because match lets it escape
 	if f.Selector.IsZero() {
@@ -66,7 +66,11 @@ func (b *BBS) wants(ctx context.Context, after storage.Cursor, f storage.EventFi
 			return match(&subject)
 		}, nil
 	}
-	selection, err := b.selection(ctx, after, f.Selector)
+	var selection *storage.Selection
+	err := share.read(ctx, func() (err error) {
+		selection, err = b.selection(ctx, after, f.Selector)
+		return err
+	})
 	return func(e *storage.Event) bool {
 		subject = e.Subject()
 		return selection.Wants(e) && match(&subject)

@@ -41,6 +41,9 @@ type tailEntry struct {
 	bytes  int // about as much memory as the event takes
 }
 
+// large reports whether the event is more than a page may have.
+func (e *tailEntry) large() bool { return e.bytes > pageBytes }
+
 // entryOf is the entry for an element of a list of events. The number of an
 // error is 0 unless it is about one event.
 func entryOf(e storage.Event, err error) tailEntry {
