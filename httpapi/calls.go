@@ -127,8 +127,13 @@ func askPlain[A, Out any](info wire.Info, method func(A, context.Context) (Out, 
 	return ask(info, func(ctx context.Context, api A, _ wire.None) (Out, error) { return method(api, ctx) })
 }
 
+// maxLists is how many lists one caller is sent at a time, of all kinds together. Each
+// may keep a connection of the store, which has 14 of them unless set otherwise.
+const maxLists = 8
+
 // list is a call whose answer is a list.
 func list[A, In, Item any](info wire.Info, serve func(context.Context, A, In) iter.Seq2[Item, error]) *wire.List[A, In, Item] {
+	info.Each, info.Shares = maxLists, "lists"
 	return &wire.List[A, In, Item]{Info: info, Serve: serve}
 }
 
@@ -147,6 +152,7 @@ func ofDomain[A, In, Item any](l *wire.List[A, In, Item], domain func(context.Co
 // long makes l a list that lasts as long as both sides want.
 func long[A, In, Item any](l *wire.List[A, In, Item]) *wire.List[A, In, Item] {
 	l.Long, l.Silence = true, -1
+	l.Each, l.Shares = 0, "" // other bounds hold for it
 	return l
 }
 

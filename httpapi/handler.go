@@ -38,7 +38,10 @@ type HandlerOptions struct {
 	MaxBodyBytes int64
 	// Timeout limits a call, including the arrival of its arguments (default 30
 	// s). Lists take as long as their readers keep reading; for them it limits
-	// each piece, so that a store that hangs does not keep a reader waiting.
+	// each piece, so that a store that hangs does not keep a reader waiting. A list
+	// whose reader has kept it waiting for 1 s in all is slow. Of the slow ones four
+	// may go on at a time: if there is one more, the one that has been slow longest is
+	// cut off.
 	Timeout time.Duration
 	// WriteTimeout is how long a reader may take to accept what was sent to it
 	// before it is cut off (default 30 s).
@@ -110,6 +113,7 @@ func NewHandler(o HandlerOptions) (http.Handler, error) {
 			o.Metrics.Gauge("subscriptions_open", float64(open))
 		},
 		Refused: func() { o.Metrics.Count("calls_refused_total", 1) },
+		ListCut: func() { o.Metrics.Count("lists_cut_total", 1) },
 	}
 	mux := http.NewServeMux()
 	if o.BBS != nil {

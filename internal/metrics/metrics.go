@@ -47,6 +47,7 @@ var All = []Metric{
 	{"subscriber_lag_events", Histogram, nil, "how many events a subscriber got when it read on, at most 500 and about 256 KiB"},
 	{"subscriptions_open", Gauge, nil, "subscriptions over HTTP to this process; at a cell, logs that are read or followed"},
 	{"calls_refused_total", Counter, nil, "calls beyond what one caller may have at a time: 1,000 calls, and 64 times `MaxBodyBytes` of arguments"},
+	{"lists_cut_total", Counter, nil, "lists that were cut off because their readers were slow, and more than four were"},
 	{"subscriptions_refused_total", Counter, nil, "subscriptions beyond `MaxSubscriptions` or `MaxSubscriptionsEach`"},
 	{"convergence_passes_total", Counter, nil, "passes of convergence"},
 	{"convergence_full_passes_total", Counter, nil, "passes that looked at everything, and not only at what had changed or was due"},

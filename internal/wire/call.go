@@ -52,8 +52,11 @@ type Info struct {
 	Long bool
 	// Each is how many of these calls one caller may have served at a time, by the
 	// name of its certificate; the others wait. 0 means any number. It is for answers
-	// that take much memory.
+	// that take much memory, or a connection of the store.
 	Each int
+	// Shares names the calls that share one bound, such as "lists". They all have the
+	// same Each. "" means that this call has a bound of its own.
+	Shares string
 	// Silence is how long an answer that has begun may pause: 0 means as long as
 	// the client waits for any answer, less than 0 for ever. For a feed it applies
 	// if the answer has no HeartbeatHeader.

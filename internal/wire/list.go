@@ -66,12 +66,21 @@ func (l *List[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 		}
 		defer leave()
 		settle(w)
+	} else {
+		turn, stop := context.WithTimeout(ctx, s.Timeout)
+		leave, err := s.takeTurn(turn, r, &l.Info, caller.Name)
+		stop()
+		if err != nil {
+			s.fail(w, r, err)
+			return
+		}
+		defer leave()
 	}
 	// A list may take as long as its reader reads, and its maker has the time of
 	// a call for each piece.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	out := newListWriter(s, w, l.Long)
+	out := newListWriter(s, w, l.Path, l.Long)
 	defer out.finish()
 	if l.Long {
 		// A client waits for the beginning of the answer as long as for any other, and
@@ -122,20 +131,29 @@ func (e errStuck) Unwrap() error { return context.DeadlineExceeded }
 // A listWriter sends lines in pieces, each with a deadline of its own, so that
 // a long list may take as long as its reader keeps reading.
 type listWriter struct {
-	server  *Server
-	w       http.ResponseWriter
-	control *http.ResponseController
-	live    bool // every line at once
+	server   *Server
+	path     string
+	w        http.ResponseWriter
+	control  *http.ResponseController
+	deadline writeDeadline
+	live     bool // every line at once
 	// patience ends the list if nothing is written for long, and may be nil.
 	patience *time.Timer
 	// first begins the answer if no line comes, and may be nil.
 	first *time.Timer
+	// made says that all lines have been made, or that nobody waits for the rest; it is
+	// guarded by Server.mu.
+	made bool
 
 	mu     sync.Mutex
 	buffer *bytes.Buffer
 	lines  int
 	sent   bool // something
 	over   bool
+	// waited is how long the reader has kept the list waiting, and slow fires when that
+	// is too long; it is nil before the first piece.
+	waited time.Duration
+	slow   *time.Timer
 }
 
 // begin sends what comes before the lines.
@@ -173,8 +191,12 @@ const pieceBytes = 32 << 10
 // buffers are the empty buffers of lists that have been sent.
 var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
-func newListWriter(s *Server, w http.ResponseWriter, live bool) *listWriter {
-	return &listWriter{server: s, w: w, control: http.NewResponseController(w), live: live, buffer: buffers.Get().(*bytes.Buffer)}
+func newListWriter(s *Server, w http.ResponseWriter, path string, live bool) *listWriter {
+	control := http.NewResponseController(w)
+	return &listWriter{
+		server: s, path: path, w: w, control: control, deadline: writeDeadline{set: control.SetWriteDeadline}, live: live,
+		buffer: buffers.Get().(*bytes.Buffer),
+	}
 }
 
 // add writes the line that has one member.
@@ -211,6 +233,7 @@ func (l *listWriter) end() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.over = true
+	l.server.forgetSlow(l)
 	l.beginLine("end")
 	l.finishLine(strconv.AppendInt(l.buffer.AvailableBuffer(), int64(l.lines), 10))
 	if !l.sent {
@@ -235,7 +258,11 @@ func (l *listWriter) finish() {
 	if l.first != nil {
 		l.first.Stop()
 	}
-	_ = l.control.SetWriteDeadline(time.Time{})
+	if l.slow != nil {
+		l.slow.Stop()
+	}
+	l.server.forgetSlow(l)
+	l.deadline.end()
 }
 
 // flush sends the lines in the buffer. l.mu is held.
@@ -248,16 +275,39 @@ func (l *listWriter) flush() error {
 		l.patience.Stop()
 		defer l.patience.Reset(l.server.Timeout)
 	}
-	_ = l.control.SetWriteDeadline(soon(l.server.WriteTimeout))
+	if err := l.deadline.move(soon(l.server.WriteTimeout)); err != nil {
+		return err
+	}
+	defer l.wait()()
 	if _, err := l.w.Write(l.buffer.Bytes()); err != nil {
 		return err
 	}
 	l.buffer.Reset()
 	err := l.control.Flush()
 	if l.live {
-		_ = l.control.SetWriteDeadline(time.Time{}) // HTTP/2 ends the answer at a deadline even if nothing is being written
+		_ = l.deadline.move(time.Time{}) // HTTP/2 ends the answer at a deadline even if nothing is being written
 	}
 	return err
+}
+
+// wait counts how long the reader keeps the list waiting, until stop is called. The
+// last piece does not count, because the store has nothing to do with it. l.mu is held.
+func (l *listWriter) wait() (stop func()) {
+	if l.live || l.over {
+		return func() {}
+	}
+	began := time.Now()
+	if left := slowAfter - l.waited; l.slow == nil {
+		l.slow = time.AfterFunc(left, func() { l.server.markSlow(l) })
+	} else if left > 0 {
+		l.slow.Reset(left)
+	}
+	return func() {
+		l.slow.Stop()
+		if l.waited += time.Since(began); l.waited >= slowAfter {
+			l.server.markSlow(l)
+		}
+	}
 }
 
 // All makes the call through a client, each time it is ranged over.

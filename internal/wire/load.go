@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -83,22 +84,22 @@ func (s *Server) addLoad(caller string, calls int, bytes int64) {
 	}
 }
 
-// turns are the calls of one kind of one caller, for Info.Each.
+// turns are the calls of one caller that share Info.Each.
 type turns struct {
 	places chan struct{}
 	users  int // calls that are served or wait; guarded by Server.mu
 }
 
 // whose names turns.
-type whose struct{ call, caller string }
+type whose struct{ calls, caller string }
 
-// takeTurn waits until fewer than info.Each calls of the caller are served. leave is
-// called after the answer.
+// takeTurn waits until fewer than info.Each calls of the caller are served, of this kind
+// or of those that share the bound. leave is called after the answer.
 func (s *Server) takeTurn(ctx context.Context, r *http.Request, info *Info, caller string) (leave func(), err error) {
 	if info.Each == 0 || r.TLS == nil {
 		return func() {}, nil
 	}
-	key := whose{info.Name, caller}
+	key := whose{cmp.Or(info.Shares, "calls of "+info.Name), caller}
 	s.mu.Lock()
 	if s.turns == nil {
 		s.turns = map[whose]*turns{}
@@ -123,6 +124,6 @@ func (s *Server) takeTurn(ctx context.Context, r *http.Request, info *Info, call
 	case <-ctx.Done():
 		gone()
 		s.Refused()
-		return nil, &problem.TooManyError{What: fmt.Sprintf("calls of %s by %q", info.Name, caller), Limit: info.Each}
+		return nil, &problem.TooManyError{What: fmt.Sprintf("%s by %q", key.calls, caller), Limit: info.Each}
 	}
 }

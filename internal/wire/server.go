@@ -45,6 +45,9 @@ type Server struct {
 	Feeds func(open int, refused bool)
 	// Refused is called when a call is refused because its caller has too many.
 	Refused func()
+	// ListCut is called when a list is cut off because its reader is slow and so are
+	// others.
+	ListCut func()
 	// Answered is called after each request for a call, with the status of the
 	// answer and how long it took. Nil means that nobody wants to know.
 	Answered func(info *Info, status int, took time.Duration)
@@ -55,6 +58,7 @@ type Server struct {
 	openOf map[string]int // those of callers with a certificate
 	loads  map[string]load
 	turns  map[whose]*turns
+	slow   []*listWriter // the one that has been slow longest first
 }
 
 // A Caller is who makes a call. Of one that is refused, only Name is set.

@@ -101,7 +101,7 @@ func newServer() *Server {
 	return &Server{
 		Authorize: func(*http.Request, *Info) (Caller, error) { return Caller{}, nil },
 		Problems:  testProblems, MaxBodyBytes: 1000, Timeout: 30 * time.Second, WriteTimeout: 30 * time.Second,
-		Heartbeat: time.Hour, Feeds: func(int, bool) {}, Refused: func() {}, Logger: slog.New(slog.DiscardHandler),
+		Heartbeat: time.Hour, Feeds: func(int, bool) {}, Refused: func() {}, ListCut: func() {}, Logger: slog.New(slog.DiscardHandler),
 	}
 }
 
