@@ -199,6 +199,7 @@ func (p *pass) plan(ctx context.Context, r storage.Reader) (err error) {
 	p.planned.Full = true
 	p.planLRPs(a.census.countDeployments(r.Deployments(ctx, storage.DeploymentFilter{Bare: true})),
 		a.census.countLRPs(r.ActualLRPs(ctx, storage.ActualLRPFilter{})))
+	// Not bare ones: whether a callback is due depends on its URL, which is part of the definition.
 	p.planTasks(a.census.countTasks(r.Tasks(ctx, storage.TaskFilter{})))
 	return nil
 }

@@ -184,14 +184,8 @@ func one[T any](ctx context.Context, r *reader, op string, k storage.RecordKey,
 	return e.value, nil
 }
 
-// The sizes of pages, in rows. The first one is small, because most lists are
-// short.
-const (
-	firstPage = 256
-	laterPage = 2048
-)
-
-// A page reads the next part of a list, and whether it was the last.
+// A page reads the next part of a list, and whether it was the last. A part ends after
+// so many rows, or so many bytes.
 type page[T any] func(ctx context.Context, q dialect.Querier) (entries []entry[T], last bool, err error)
 
 // list makes a list of pages, which all see one moment. The next page is read

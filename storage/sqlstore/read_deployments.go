@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/lrp"
@@ -48,6 +49,11 @@ type deploymentScanner struct {
 	names                                                          storage.Decoder
 	guid, domain, active, healthy, others, rules, settings, labels sql.RawBytes
 	strategy, instances, epoch, index                              int64
+}
+
+// bytes is how much the columns hold that may be long.
+func (x *deploymentScanner) bytes() int {
+	return len(x.others) + len(x.rules) + len(x.settings) + len(x.labels)
 }
 
 // bare makes a deployment of the columns that have been read, without the
@@ -162,7 +168,10 @@ func (r *reader) deploymentPages(f storage.DeploymentFilter) page[*lrp.Deploymen
 	if len(f.ProcessGUIDs) > 0 {
 		guids = newNames(f.ProcessGUIDs)
 	}
-	n, pages := firstPage, 0
+	pages, size := 0, newPortion(firstPage)
+	if f.Bare {
+		size.later = laterPage
+	}
 	columns, read := bareColumns+", labels, settings", (*deploymentScanner).full
 	switch {
 	case f.Bare:
@@ -189,12 +198,11 @@ func (r *reader) deploymentPages(f storage.DeploymentFilter) page[*lrp.Deploymen
 		if guids == nil {
 			w.after(tables.Deployments.Key, key)
 		}
-		query := w.page(columns, s.table("deployments"), tables.Deployments.Key, n)
+		query := w.page(columns, s.table("deployments"), tables.Deployments.Key, size.rows)
 		rows, err := q.QueryContext(ctx, query, w.args...)
 		if err != nil {
 			return nil, false, err
 		}
-		seen := 0
 		x := &scanner
 		dest := []any{&x.guid, &x.domain, &x.strategy, &x.instances, &x.active, &x.healthy, &x.epoch, &x.index, &x.others, &x.rules}
 		if !f.Bare {
@@ -202,43 +210,47 @@ func (r *reader) deploymentPages(f storage.DeploymentFilter) page[*lrp.Deploymen
 		} else if selects {
 			dest = append(dest, &x.labels)
 		}
-		entries = make([]entry[*lrp.Deployment], 0, n)
+		entries = make([]entry[*lrp.Deployment], 0, size.rows)
 		err = dialect.ScanAll(rows, func(rows *sql.Rows) error {
 			if err := rows.Scan(dest...); err != nil {
 				return err
 			}
-			seen++
 			e, err := read(x)
 			if err != nil {
 				return err
 			}
 			key = []any{e.value.ProcessGUID}
+			kept := 0
 			if e.err == nil && match(e.value) || e.err != nil && matchCorrupt(e.value) {
+				kept = x.bytes()
 				if f.Bare {
 					e.value.Labels = nil
 				}
 				entries = append(entries, e)
 			}
-			return nil
+			return size.took(kept)
 		})
-		last = seen < n
+		if err == nil && !f.Bare && !f.WithoutDefinitions && len(entries) > 0 {
+			whole := 0
+			if whole, err = s.addDefinitions(ctx, q, entries, f.DefinitionIDs); err == nil && whole < len(entries) {
+				entries = entries[:whole]
+				key = []any{entries[whole-1].value.ProcessGUID}
+				size.shorten(whole)
+			}
+		}
+		last = size.next()
 		if guids != nil {
 			last = guids.seen(key, !last)
 		}
-		if err == nil && !f.Bare && !f.WithoutDefinitions && len(entries) > 0 {
-			err = s.addDefinitions(ctx, q, entries, f.DefinitionIDs)
-		}
 		pages++
-		if f.Bare {
-			n = laterPage
-		}
 		return entries, last, err
 	}
 }
 
 // addDefinitions completes the deployments of a page, which are in order, with the
-// definitions that are wanted.
-func (s *Store) addDefinitions(ctx context.Context, q dialect.Querier, entries []entry[*lrp.Deployment], ids []string) error {
+// definitions that are wanted. It ends when it has read pageBytes, and returns how many
+// deployments have all of theirs by then, at least one.
+func (s *Store) addDefinitions(ctx context.Context, q dialect.Querier, entries []entry[*lrp.Deployment], ids []string) (whole int, err error) {
 	guids := make([]any, s.d.Padded(len(entries)))
 	byGUID := make(map[string]*entry[*lrp.Deployment], len(entries))
 	for i := range guids {
@@ -247,18 +259,27 @@ func (s *Store) addDefinitions(ctx context.Context, q dialect.Querier, entries [
 		byGUID[e.value.ProcessGUID] = e
 	}
 	wanted, args := s.wantedDefinitions("definition_id", ids)
-	query := s.d.Rebind("SELECT process_guid, definition_id, data FROM " + s.table("definitions") + " WHERE (process_guid) IN " +
-		s.d.InList([]dialect.Kind{dialect.Text}, len(guids)) + wanted)
-	rows, err := q.QueryContext(ctx, query, append(s.d.ListArgs(guids, 1), args...)...)
+	w := where{d: s.d}
+	w.oneOf("process_guid", dialect.Text, guids)
+	query := s.d.Rebind("SELECT process_guid, definition_id, data FROM " + s.table("definitions") + w.String() + wanted + " ORDER BY process_guid")
+	rows, err := q.QueryContext(ctx, query, append(w.args, args...)...)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	var guid, id string
+	var guid, id, present string
 	var data sql.RawBytes
+	bytes := 0
+	whole = len(entries)
 	err = dialect.ScanAll(rows, func(rows *sql.Rows) error {
 		if err := rows.Scan(&guid, &id, &data); err != nil {
 			return err
 		}
+		if guid != present && bytes >= pageBytes {
+			whole = slices.IndexFunc(entries, func(e entry[*lrp.Deployment]) bool { return e.value.ProcessGUID == guid })
+			return dialect.ErrEnough
+		}
+		present = guid
+		bytes += len(data)
 		e := byGUID[guid]
 		if e.err != nil {
 			return nil
@@ -266,12 +287,12 @@ func (s *Store) addDefinitions(ctx context.Context, q dialect.Querier, entries [
 		return s.addDefinition(e, id, data)
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
-	for i := range entries {
+	for i := range entries[:whole] {
 		checkWhole(&entries[i])
 	}
-	return nil
+	return whole, nil
 }
 
 // wantedDefinitions is the further condition on the definitions of a deployment,

@@ -35,6 +35,9 @@ func (x *lrpScanner) scan(rows *sql.Rows) (entry[lrp.ActualLRP], error) {
 	return x.decode()
 }
 
+// bytes is how much the columns hold that may be long.
+func (x *lrpScanner) bytes() int { return len(x.data) + len(x.stopping) }
+
 // decode makes a record of the columns. An error that concerns only this record
 // goes into the entry; any other error ends the list.
 func (x *lrpScanner) decode() (e entry[lrp.ActualLRP], err error) {
@@ -129,7 +132,7 @@ func (r *reader) lrpPages(f storage.ActualLRPFilter) page[lrp.ActualLRP] {
 	if len(f.ProcessGUIDs) > 0 {
 		guids = newNames(f.ProcessGUIDs)
 	}
-	n, pages := firstPage, 0
+	pages, size := 0, newPortion(laterPage)
 	return func(ctx context.Context, q dialect.Querier) (entries []entry[lrp.ActualLRP], last bool, err error) {
 		w := where{d: s.d}
 		cells, order := keep[string], tables.LRPs.Key
@@ -149,32 +152,32 @@ func (r *reader) lrpPages(f storage.ActualLRPFilter) page[lrp.ActualLRP] {
 		if guids == nil {
 			w.after(tables.LRPs.Key, key)
 		}
-		query := w.page(lrpColumns, s.table("actual_lrps"), order, n)
+		query := w.page(lrpColumns, s.table("actual_lrps"), order, size.rows)
 		rows, err := q.QueryContext(ctx, query, w.args...)
 		if err != nil {
 			return nil, false, err
 		}
-		entries = make([]entry[lrp.ActualLRP], 0, n)
-		seen := 0
+		entries = make([]entry[lrp.ActualLRP], 0, size.rows)
 		err = dialect.ScanAll(rows, func(rows *sql.Rows) error {
 			e, err := scanner.scan(rows)
-			if seen++; err != nil {
+			if err != nil {
 				return err
 			}
 			entries = append(entries, e)
+			kept := scanner.bytes()
 			if end := len(entries) - 1; e.err == nil && !match(&entries[end].value) { // &e would allocate each
-				entries = entries[:end]
+				entries, kept = entries[:end], 0
 			}
-			return nil
+			return size.took(kept)
 		})
-		if seen > 0 {
+		if size.seen > 0 {
 			key = []any{scanner.last, scanner.index, scanner.lastDefinition, scanner.presence}
 		}
-		last = seen < n
+		last = size.next()
 		if guids != nil {
 			last = guids.seen(key, !last)
 		}
-		n, pages = laterPage, pages+1
+		pages++
 		return entries, last, err
 	}
 }
@@ -182,7 +185,7 @@ func (r *reader) lrpPages(f storage.ActualLRPFilter) page[lrp.ActualLRP] {
 // errLong says that a list is too long for a grouped read.
 var errLong = errors.New("the list is long")
 
-// maxShared is the largest number of rows of one grouped read.
+// maxShared is the largest number of rows of one grouped read. It may have pageBytes.
 const maxShared = 4096
 
 // A listRead asks for the ActualLRPs of one process.
@@ -209,7 +212,7 @@ func (s *Store) readLists(reads []*listRead) {
 		clear(byGUID)
 		clear(locked)
 		scanner := lrpScanner{s: s}
-		total := 0
+		total, bytes := 0, 0
 		rows, err := q.QueryContext(ctx, query, w.args...)
 		if err != nil {
 			return err
@@ -219,6 +222,9 @@ func (s *Store) readLists(reads []*listRead) {
 			if total++; errors.Is(err, ErrKey) {
 				locked[scanner.last] = err
 				return nil
+			}
+			if bytes += scanner.bytes(); err == nil && bytes >= pageBytes {
+				err = errLong
 			}
 			byGUID[scanner.last] = append(byGUID[scanner.last], e)
 			return err

@@ -41,8 +41,7 @@ func (r *reader) taskPages(f storage.TaskFilter) page[*task.Task] {
 	s := r.s
 	match := f.Matcher()
 	var key []any
-	const n = firstPage
-	pages := 0
+	pages, size := 0, newPortion(firstPage)
 	return func(ctx context.Context, q dialect.Querier) (entries []entry[*task.Task], last bool, err error) {
 		w := where{d: s.d}
 		cells, domains := keep[string], keep[string]
@@ -58,31 +57,33 @@ func (r *reader) taskPages(f storage.TaskFilter) page[*task.Task] {
 		domains(&w, "domain", dialect.Text, f.Domains, textArg)
 		keep(&w, "state", dialect.Number, f.States, intArg)
 		w.after(tables.Tasks.Key, key)
-		query := w.page("guid, data", s.table("tasks"), tables.Tasks.Key, n)
+		query := w.page("guid, data", s.table("tasks"), tables.Tasks.Key, size.rows)
 		rows, err := q.QueryContext(ctx, query, w.args...)
 		if err != nil {
 			return nil, false, err
 		}
-		seen := 0
 		var guid string
 		var data sql.RawBytes
 		err = dialect.ScanAll(rows, func(rows *sql.Rows) error {
 			if err := rows.Scan(&guid, &data); err != nil {
 				return err
 			}
-			seen++
 			key = []any{guid}
 			e, err := s.decodeTask(guid, data, f.Bare)
-			if err == nil && (e.err != nil || match(e.value)) {
-				if f.Bare && e.err == nil {
-					e.value.Labels = nil
+			if err != nil {
+				return err
+			}
+			kept := 0
+			if e.err != nil || match(e.value) {
+				if kept = len(data); f.Bare && e.err == nil {
+					e.value.Labels, kept = nil, 0 // a few KiB at most
 				}
 				entries = append(entries, e)
 			}
-			return err
+			return size.took(kept)
 		})
 		pages++
-		return entries, seen < n, err
+		return entries, size.next(), err
 	}
 }
 

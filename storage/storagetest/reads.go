@@ -345,6 +345,37 @@ var readCases = []testCase{
 			f.createAll(unclaimed("q", i))
 		}
 	}},
+	{sentence: "a list of large records is whole, in order and of one moment", check: func(f *fixture) {
+		const many, size = 20, 512 << 10 // in all, several pages of a store that has some
+		var tasks []*task.Task
+		var deployments []*lrp.Deployment
+		for i := range many {
+			t, d := pending(fmt.Sprintf("t%02d", i)), deployment(fmt.Sprintf("p%02d", i))
+			if i%5 != 0 {
+				t.Action.Run = &executor.RunAction{Path: "/bin/app", Args: []string{strings.Repeat("x", size)}, User: "vcap"}
+				for id, definition := range d.Definitions {
+					definition.Action.Run = t.Action.Run
+					d.Definitions[id] = definition
+				}
+			}
+			tasks, deployments = append(tasks, t), append(deployments, d)
+			f.commit(storage.Batch{Tasks: []task.Write{{After: t}}, Deployments: []storage.DeploymentWrite{{After: d}}})
+		}
+		var seenTasks []*task.Task
+		for t, err := range f.Store.Tasks(f.ctx, storage.TaskFilter{}) {
+			f.must(err)
+			if len(seenTasks) == 0 {
+				last := tasks[many-1]
+				f.commit(storage.Batch{Tasks: []task.Write{{After: pending("u")}, {Before: last, After: nextTask(last, nil)}}})
+			}
+			seenTasks = append(seenTasks, t)
+		}
+		f.same("tasks", seenTasks, tasks)
+		f.same("deployments", f.deployments(storage.DeploymentFilter{}), deployments)
+		f.same("named deployments", f.deployments(storage.DeploymentFilter{ProcessGUIDs: []string{"p01", "p19", "p00", "p07", "p08", "p13"}}),
+			[]*lrp.Deployment{deployments[0], deployments[1], deployments[7], deployments[8], deployments[13], deployments[19]})
+		f.same("tasks later", len(f.tasks(storage.TaskFilter{})), many+1)
+	}},
 	{sentence: "lists of one Reader may be interleaved", check: func(f *fixture) {
 		const many = 1500
 		var b storage.Batch

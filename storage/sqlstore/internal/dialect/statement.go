@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"hash/fnv"
 	"slices"
 	"strings"
@@ -55,11 +56,19 @@ func RunEach(ctx context.Context, q Querier, calls []Call) error {
 	return nil
 }
 
-// ScanAll calls scan for each row and closes rows.
+// ErrEnough is returned by a function that ScanAll calls, if it wants no more rows.
+var ErrEnough = errors.New("no more rows are wanted")
+
+// ScanAll calls scan for each row and closes rows. It goes over the rest if scan
+// returns ErrEnough, which takes a server's time and no memory.
 func ScanAll(rows *sql.Rows, scan func(*sql.Rows) error) error {
 	defer rows.Close()
 	for rows.Next() {
-		if err := scan(rows); err != nil {
+		err := scan(rows)
+		if errors.Is(err, ErrEnough) {
+			return rows.Close()
+		}
+		if err != nil {
 			return err
 		}
 	}
