@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -52,6 +53,7 @@ type Backend struct {
 	unwatched  chan struct{} // closed by watch at its end
 	stall      time.Duration // of the host, at the last call of endStorms
 	looking    sync.Mutex    // held by endLockHolders
+	slow       atomic.Int32  // how many calls of raiseIfSlow have raised containers
 	mu         sync.Mutex
 	containers map[string]*container
 	ports      *hostport.Range

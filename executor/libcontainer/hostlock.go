@@ -55,7 +55,7 @@ const (
 
 // A hostLock is such a lock.
 type hostLock struct {
-	take func() // waits for it, and gives it back
+	take func() // waits for it, and gives it back; it may do nothing
 	// holds matches the stack in the kernel of a thread that holds it while its call waits
 	// for the memory of its process, and of no call that waits for the lock itself. A call
 	// with the lock may also wait for one that has none: then changes matches the first
@@ -77,7 +77,7 @@ func hostLocks() []*hostLock {
 	return []*hostLock{
 		{
 			take: takeNetworkLock, holds: regexp.MustCompile(`(?s)(page_fault|lock_sock).*(dev_ioctl|dev_ifconf|gifconf|dev_ethtool|inet_ioctl|do_ip(v6)?_[gs]etsockopt|ip_mc_|mcast_msfilter)`),
-			takes: regexp.MustCompile(`dev_ioctl|dev_ifconf|do_ip(v6)?_[gs]etsockopt`), // not netlink, which every lookup of a name uses on some kernels
+			takes: regexp.MustCompile(`dev_ioctl|dev_ifconf|do_ip(v6)?_setsockopt`), // not netlink, which every lookup of a name uses on some kernels
 		},
 		{
 			take: takeEpollLock, holds: regexp.MustCompile(`^\[<0>\] (ep_loop_check|ep_insert)`),
@@ -85,6 +85,7 @@ func hostLocks() []*hostLock {
 		},
 		{take: func() { takeDirectoryLocks(dirs) }, holds: regexp.MustCompile(`(?s)page_fault.*(filldir|iterate_dir)`)},
 		{take: takeMountLock, holds: never, takes: regexp.MustCompile(`show_(mountinfo|vfsmnt|vfsstat)| m_start\S*\n\S+ seq_read_iter\S*\n\S+ vfs_read|(stat|list)mount`)},
+		{take: func() {}, holds: never, takes: regexp.MustCompile(` kernfs_[di]op_`)}, // that of /sys, which only a change of the host's devices waits for
 	}
 }
 
@@ -128,13 +129,19 @@ func (b *Backend) watchHostLock(l *hostLock, done <-chan struct{}) {
 			case <-free:
 			case <-time.After(pause):
 				began := time.Now()
-				if b.endLockHolders(l, began.Sub(asked) > outage || began.Before(alarmed), stackOf) {
+				each := max(lookedAtEach, lookedAt/max(1, len(b.made())))
+				if b.endLockHolders(l, each, began.Sub(asked) > outage || began.Before(alarmed), stackOf) {
 					alarmed = began.Add(alarm)
 				}
 				pause = max(lockPatience, 4*time.Since(began))
 				continue
 			}
 			break
+		}
+		// The kernel gives some locks to those who find them free before those who wait, as a
+		// start may.
+		if now := time.Now(); l.takes != nil && b.slow.Load() > 0 && b.endLockHolders(l, lookedAtEach, now.Before(alarmed), stackOf) {
+			alarmed = now.Add(alarm)
 		}
 	}
 }
@@ -191,15 +198,14 @@ func takeDirectoryLocks(dirs []string) {
 
 var longName = strings.Repeat("x", 256)
 
-// endLockHolders looks at the threads of the containers, and ends containers that have held
+// endLockHolders looks at some threads of each container, and ends containers that have held
 // a lock too often. During an outage once is too often, because others may be waiting to hold
 // the lock next; but not where a stack does not show who has it. A container that keeps the
 // kernel from saying where its threads are counts as if it held the lock.
-func (b *Backend) endLockHolders(l *hostLock, outage bool, stackOf func(thread int) []byte) (ended bool) {
+func (b *Backend) endLockHolders(l *hostLock, each int, outage bool, stackOf func(thread int) []byte) (ended bool) {
 	b.looking.Lock()
 	defer b.looking.Unlock()
 	made := b.made()
-	each := max(lookedAtEach, lookedAt/max(1, len(made)))
 	var looks []<-chan struct{}
 	for _, c := range made {
 		over := c.looks.begin(func() {

@@ -220,7 +220,7 @@ func TestAContainerHidesNoOtherThatHoldsALockOfTheHost(t *testing.T) {
 	ended := make(chan executor.Exit, 1)
 	go func() { ended <- r.end() }()
 	f.eventually("the one that holds the lock is ended", func() bool {
-		f.endLockHolders(hostLocks()[networks], false, func(thread int) []byte {
+		f.endLockHolders(hostLocks()[networks], lookedAtEach, false, func(thread int) []byte {
 			if hidden[thread] {
 				<-shown
 				return nil
@@ -242,6 +242,7 @@ const (
 	nests
 	directories
 	mountings
+	sysfs
 )
 
 func TestWhoHoldsALockOfTheHostIsSeenInItsStack(t *testing.T) {
@@ -284,6 +285,8 @@ func TestManyThreadsThatTakeALockOfTheHostAreSeenInTheirStacks(t *testing.T) {
 		{"it waits for that, on Linux 6.1", mountings, "[<0>] rwsem_down_read_slowpath+0x2c5/0x4e0\n[<0>] m_start+0x2c/0x90\n[<0>] seq_read_iter+0x11e/0x4b0\n[<0>] vfs_read+0x1fa/0x310\n", true},
 		{"it writes one down", mountings, "[<0>] seq_path+0x1a/0x80\n[<0>] show_mountinfo+0x108/0x490\n[<0>] seq_read_iter+0x1/0x2\n", true},
 		{"it reads which memory it has", mountings, "[<0>] m_start+0x1a/0x80\n[<0>] seq_read_iter+0x108/0x490\n[<0>] seq_read+0x1/0x2\n[<0>] vfs_read+0x23a/0x360\n", false},
+		{"it looks at a file of /sys", sysfs, "[<0>] kernfs_dop_revalidate+0x39/0x110\n[<0>] lookup_fast+0x70/0x100\n[<0>] walk_component+0x1f/0x150\n", true},
+		{"it reads one", sysfs, "[<0>] kernfs_fop_read_iter+0x39/0x110\n[<0>] vfs_read+0x70/0x100\n", false},
 		{"it joins a group", networks, "[<0>] do_ip_setsockopt+0x70/0x1680\n[<0>] ip_setsockopt+0x2f/0xb0\n", true},
 		{"it asks for the addresses", networks, "[<0>] dev_ifconf+0x70/0x1680\n[<0>] sock_ioctl+0x2f/0xb0\n", true},
 		{"it looks up a name", networks, "[<0>] rtnetlink_rcv_msg+0x70/0x1680\n[<0>] netlink_rcv_skb+0x2f/0xb0\n", false},
@@ -333,8 +336,8 @@ func TestDuringAnOutageWhoHoldsTheLockIsEndedAtOnce(t *testing.T) {
 		}
 	}
 	stackOf := func(thread int) []byte { return []byte(stacks[thread]) }
-	f.endLockHolders(hostLocks()[networks], false, stackOf)
-	f.endLockHolders(hostLocks()[networks], true, stackOf)
+	f.endLockHolders(hostLocks()[networks], lookedAtEach, false, stackOf)
+	f.endLockHolders(hostLocks()[networks], lookedAtEach, true, stackOf)
 	for _, r := range runs[:2] {
 		if end := r.end(); !strings.Contains(end.String(), "held a lock that the kernel has for the whole host") {
 			t.Errorf("one that holds the lock ended as %+v", end)

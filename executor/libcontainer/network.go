@@ -20,6 +20,7 @@ func (b *Backend) makeLink(_ context.Context, c *container) error {
 		return nil
 	}
 	c.link.GUID = c.guid
+	defer b.raiseIfSlow()()
 	return b.network.Make(&c.link, c.spec.EgressRules)
 }
 

@@ -53,8 +53,8 @@ func (c *container) raiseInTheWay(is bool) {
 }
 
 const (
-	// slowStart is how long the first process of a container may take to start before
-	// those that may hold it up are raised.
+	// slowStart is how long the first process of a container may take to start, or its
+	// wire to be made, before those that may hold it up are raised.
 	slowStart = 300 * time.Millisecond
 	// slowestStart is how long they stay raised. A start that takes longer is held up by
 	// something else, as by a volume that does not answer.
@@ -68,6 +68,8 @@ const (
 func (b *Backend) raiseIfSlow() (done func()) {
 	over := make(chan struct{})
 	timer := time.AfterFunc(slowStart, func() {
+		b.slow.Add(1)
+		defer b.slow.Add(-1)
 		made := b.made()
 		for _, c := range made {
 			c.raise(1)
