@@ -93,8 +93,10 @@ type container struct {
 
 	// About locks of the host: see endLockHolders.
 	holds holds
-	looks glance      // at its threads
-	seen  atomic.Bool // the last one has found that it holds a lock
+	looks glance // at its threads
+	// The last one has found that it holds a lock, and how many threads take it.
+	holding atomic.Bool
+	taking  atomic.Int64
 
 	lockers glance // at its locks on files of the host
 

@@ -43,13 +43,13 @@ const (
 	// lookTime is how long a look waits for its results, and hangTime how long the kernel
 	// may take to say where one thread sleeps.
 	lookTime, hangTime = 200 * time.Millisecond, 50 * time.Millisecond
-	// alarm is how long once is too often after a container was ended for this: its tenant
-	// may have others, or start it again.
+	// alarm is for how long, after a container was ended for a lock, it is enough to be found
+	// once: the same tenant may have others, or start it again.
 	alarm = time.Minute
 	// lookedAt is about how many threads a look reaches in all containers, and lookedAtEach
 	// how many at least in each. One takes 10 to 20 µs.
 	lookedAt, lookedAtEach = 4096, 128
-	// flood of these are more threads than a program has that take one lock at a time.
+	// flood is more threads than a program has that take the same lock at the same time.
 	flood = 16
 )
 
@@ -61,12 +61,10 @@ type hostLock struct {
 	// with the lock may also wait for one that has none: then changes matches the first
 	// one, whose stack does not show whether it has the lock, and waits the second.
 	holds, changes, waits *regexp.Regexp
-	// takes matches the stack of a thread that has the lock or waits for it. It may be nil.
+	// takes matches the stack of a thread that has the lock, waits for it, or is in a call that
+	// may take it. It and holds may be nil.
 	takes *regexp.Regexp
 }
-
-// never matches no stack.
-var never = regexp.MustCompile(`[^\s\S]`)
 
 // hostLocks are those that the Backend watches. A call with the lock of the networks may wait
 // for a thread that waits for memory and has locked the same socket. Before Linux 6.4, to
@@ -84,8 +82,10 @@ func hostLocks() []*hostLock {
 			changes: regexp.MustCompile(`^\[<0>\] (do_epoll_ctl|eventpoll_release|ep_free)`), waits: regexp.MustCompile(`(?s)page_fault.*(ep_send_events|ep_poll|epoll_wait)`),
 		},
 		{take: func() { takeDirectoryLocks(dirs) }, holds: regexp.MustCompile(`(?s)page_fault.*(filldir|iterate_dir)`)},
-		{take: takeMountLock, holds: never, takes: regexp.MustCompile(`show_(mountinfo|vfsmnt|vfsstat)| m_start\S*\n\S+ seq_read_iter\S*\n\S+ vfs_read|(stat|list)mount`)},
-		{take: func() {}, holds: never, takes: regexp.MustCompile(` kernfs_[di]op_`)}, // that of /sys, which only a change of the host's devices waits for
+		// What a process reads below seq_read are its own mappings.
+		{take: takeMountLock, takes: regexp.MustCompile(`show_(mountinfo|vfsmnt|vfsstat)| m_start\S*\n\S+ seq_read_iter\S*\n\S+ ([^s]|s[^e]|se[^q])|(stat|list)mount`)},
+		// That of /sys, for which only a change of the host's devices waits.
+		{take: func() {}, takes: regexp.MustCompile(` kernfs_[di]op_`)},
 	}
 }
 
@@ -130,7 +130,7 @@ func (b *Backend) watchHostLock(l *hostLock, done <-chan struct{}) {
 			case <-time.After(pause):
 				began := time.Now()
 				each := max(lookedAtEach, lookedAt/max(1, len(b.made())))
-				if b.endLockHolders(l, each, began.Sub(asked) > outage || began.Before(alarmed), stackOf) {
+				if b.endLockHolders(l, each, began.Sub(asked) > outage, began.Before(alarmed), stackOf) {
 					alarmed = began.Add(alarm)
 				}
 				pause = max(lockPatience, 4*time.Since(began))
@@ -140,7 +140,7 @@ func (b *Backend) watchHostLock(l *hostLock, done <-chan struct{}) {
 		}
 		// The kernel gives some locks to those who find them free before those who wait, as a
 		// start may.
-		if now := time.Now(); l.takes != nil && b.slow.Load() > 0 && b.endLockHolders(l, lookedAtEach, now.Before(alarmed), stackOf) {
+		if now := time.Now(); l.takes != nil && b.slow.Load() > 0 && b.endLockHolders(l, lookedAtEach, false, now.Before(alarmed), stackOf) {
 			alarmed = now.Add(alarm)
 		}
 	}
@@ -199,19 +199,24 @@ func takeDirectoryLocks(dirs []string) {
 var longName = strings.Repeat("x", 256)
 
 // endLockHolders looks at some threads of each container, and ends containers that have held
-// a lock too often. During an outage once is too often, because others may be waiting to hold
-// the lock next; but not where a stack does not show who has it. A container that keeps the
-// kernel from saying where its threads are counts as if it held the lock.
-func (b *Backend) endLockHolders(l *hostLock, each int, outage bool, stackOf func(thread int) []byte) (ended bool) {
+// a lock too often, or many of whose threads have taken it too often. Once is too often after
+// such an end and, for those that hold it, during an outage, because others may be waiting to
+// hold the lock next; but not where a stack does not show who has it. Threads that take a lock
+// which another container holds only wait for it, and so may those of a container that has
+// far fewer than another. A container that keeps the kernel from saying where its threads are
+// counts as if it held the lock.
+func (b *Backend) endLockHolders(l *hostLock, each int, outage, alarmed bool, stackOf func(thread int) []byte) (ended bool) {
 	b.looking.Lock()
 	defer b.looking.Unlock()
 	made := b.made()
 	var looks []<-chan struct{}
 	for _, c := range made {
 		over := c.looks.begin(func() {
-			if c.holdsLock(l, each, stackOf) {
-				c.seen.Store(true)
+			holds, taking := c.lookFor(l, each, stackOf)
+			if holds {
+				c.holding.Store(true)
 			}
+			c.taking.Store(int64(taking))
 		})
 		if over != nil {
 			looks = append(looks, over)
@@ -226,16 +231,27 @@ func (b *Backend) endLockHolders(l *hostLock, each int, outage bool, stackOf fun
 		}
 		break
 	}
+	held, most := false, int64(flood)
 	for _, c := range made {
-		cause := "held a lock that the kernel has for the whole host, by calls that wait for memory or by many threads"
-		seen := c.seen.Swap(false)
-		if !seen {
-			if !c.looks.Stuck(hangTime, "proc_pid", "lock_trace") {
-				continue
-			}
+		held = held || c.holding.Load()
+		most = max(most, c.taking.Load())
+	}
+	for _, c := range made {
+		holds, taking := c.holding.Swap(false), c.taking.Swap(0)
+		floods := !held && taking >= flood && 2*taking >= most
+		var cause string
+		switch {
+		case holds:
+			cause = "held a lock that the kernel has for the whole host, by calls that wait for memory"
+		case floods:
+			cause = "held up the whole host: many of its threads took a lock of the kernel all the time"
+		case c.looks.Stuck(hangTime, "proc_pid", "lock_trace"):
 			cause = "kept the daemon from seeing whether it holds a lock that the kernel has for the whole host"
+		default:
+			continue
 		}
-		if c.holds.often(time.Now()) || seen && outage && l.changes == nil {
+		once := l.changes == nil && (holds && outage || (holds || floods) && alarmed)
+		if c.holds.often(time.Now()) || once {
 			c.endFor(cause, dyingTime)
 			ended = true
 		}
@@ -243,11 +259,12 @@ func (b *Backend) endLockHolders(l *hostLock, each int, outage bool, stackOf fun
 	return ended
 }
 
-// holdsLock looks at about most threads, beginning with any.
-func (c *container) holdsLock(l *hostLock, most int, stackOf func(thread int) []byte) bool {
+// lookFor looks at about most threads, beginning with any. It reports whether one of them
+// holds the lock, and how many take it.
+func (c *container) lookFor(l *hostLock, most int, stackOf func(thread int) []byte) (holds bool, taking int) {
 	threads := c.cgroup.Threads()
 	step := 1 + len(threads)/most
-	changes, waits, take := false, false, 0
+	changes, waits := false, false
 	for i := rand.IntN(step); i < len(threads); i += step {
 		var stack []byte
 		c.looks.Watch(func() { stack = stackOf(threads[i]) })
@@ -255,14 +272,14 @@ func (c *container) holdsLock(l *hostLock, most int, stackOf func(thread int) []
 			changes = changes || l.changes.Match(stack)
 			waits = waits || l.waits.Match(stack)
 		}
-		if l.takes != nil && l.takes.Match(stack) {
-			take++
+		if l.holds != nil && l.holds.Match(stack) || changes && waits {
+			return true, taking
 		}
-		if l.holds.Match(stack) || changes && waits || take >= flood {
-			return true
+		if l.takes != nil && l.takes.Match(stack) {
+			taking++
 		}
 	}
-	return false
+	return false, taking
 }
 
 // holds are how often a container has held a lock.
@@ -284,8 +301,9 @@ func (h *holds) often(now time.Time) bool {
 }
 
 // stackOf is where a thread is in the kernel, whether it sleeps or waits for a processor. It
-// is empty on a kernel that does not say so, and for a thread that runs. The kernel may wait
-// for a thread that is becoming another program.
+// is empty on a kernel that does not say so, and for a thread that runs, which on arm64 may
+// have the one that it had last. The kernel may wait for a thread that is becoming another
+// program.
 func stackOf(thread int) []byte {
 	stack, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stack", thread))
 	return stack
