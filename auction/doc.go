@@ -17,8 +17,10 @@
 // item of each domain, then a second one of each, and so on. A domain's own items
 // keep their order. In each turn the domains with the least work in the group come
 // first, and among those with equally much the order above holds. So a domain
-// that floods a full fleet cannot take every place that becomes free. Items that
-// are invalid or have no compatible cell do not lead to turns.
+// that floods a full fleet cannot take every place that becomes free. The new
+// placement counts only if it places an item that the first one refused. So an
+// item that is too large for every cell alone changes nothing for the others.
+// Items that are invalid or have no compatible cell do not lead to turns.
 //
 // A cell can take an item if it offers the root file system, the volume drivers
 // and the placement tags that the item asks for, and has room for it. Among

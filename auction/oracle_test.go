@@ -29,7 +29,14 @@ func oracle(cells []auction.CellState, work []auction.Item, p auction.Policy) au
 		}
 	}
 	if len(domains) > 1 && turnedAway {
-		return oracleInOrder(cells, p, oracleTurns(oracleOrder(work)))
+		second := oracleInOrder(cells, p, oracleTurns(oracleOrder(work)))
+		for _, placed := range second.Placements {
+			for _, refused := range first.Refusals {
+				if placed.Item.Key == refused.Item.Key {
+					return second
+				}
+			}
+		}
 	}
 	return first
 }

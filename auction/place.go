@@ -62,8 +62,10 @@ func (p Placement) String() string {
 //
 // If items are still refused, for lack of room or because too many containers
 // are starting, and the batch has work of several domains, Place starts again
-// with the domains taking turns. That result counts. Otherwise a domain with much
-// work that comes early in the order could take every free place.
+// with the domains taking turns. Otherwise a domain with much work that comes early
+// in the order could take every free place. The result with turns counts if it
+// places an item that was refused without them. If it does not, turns help nobody:
+// for example, the only refused item is too large for every cell.
 //
 // Place fails with an [*executor.ValidationError] if the policy is invalid, and
 // then places nothing. Invalid items are refused and invalid cells get no work;
@@ -82,9 +84,21 @@ func place(cells []CellState, leftOut reasonCounts, work []Item, p Policy) (Resu
 	}
 	r := evenOrPacked(cells, leftOut, work, &p, false)
 	if r.scarce() && severalDomains(work) {
-		r = evenOrPacked(cells, leftOut, work, &p, true)
+		if turns := evenOrPacked(cells, leftOut, work, &p, true); turns.placesAny(r.Refusals) {
+			return turns, nil
+		}
 	}
 	return r, nil
+}
+
+// placesAny reports whether an item that another placement of the same batch
+// refused has a place in this one.
+func (r *Result) placesAny(refusals []Refusal) bool {
+	refused := make(map[*Item]bool, len(refusals))
+	for i := range refusals {
+		refused[refusals[i].Item] = true
+	}
+	return slices.ContainsFunc(r.Placements, func(p Placement) bool { return refused[p.Item] })
 }
 
 // scarce reports whether items were refused for lack of room or because too many

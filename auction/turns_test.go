@@ -23,6 +23,7 @@ func TestTheDomainsOfABatchThatIsNotPlacedInFullTakeTurns(t *testing.T) {
 	for _, tt := range []struct {
 		name       string
 		containers int64
+		memoryMB   []int64 // of each cell; default one cell with 1000
 		policy     auction.Policy
 		work       []auction.Item
 		// want are the placed and the refused items in the order of work.
@@ -54,9 +55,9 @@ func TestTheDomainsOfABatchThatIsNotPlacedInFullTakeTurns(t *testing.T) {
 			want: "b; refused a1 a2",
 		},
 		{
-			name: "the larger item comes first of domains with equally much work", containers: 3,
+			name: "the larger item comes first of domains with equally much work", containers: 2,
 			work: []auction.Item{of("blog", taskItem("a", 10)), of("blog", taskItem("b", 10)), taskItem("c", 50), taskItem("d", 20)},
-			want: "c a d; refused b",
+			want: "c a; refused d b",
 		},
 		{
 			name: "the lower guid comes first of equal items", containers: 1,
@@ -72,12 +73,12 @@ func TestTheDomainsOfABatchThatIsNotPlacedInFullTakeTurns(t *testing.T) {
 			want: "s b2 a3 b1 a4; refused a2 a1",
 		},
 		{
-			name: "the groups keep their order", containers: 4,
+			name: "the groups keep their order", containers: 5,
 			work: []auction.Item{
 				instance("a1", 0, 90), instance("a2", 0, 90), of("blog", instance("b", 0, 10)),
-				of("blog", taskItem("t", 90)), instance("a1", 1, 90), of("blog", instance("b", 1, 10)),
+				of("blog", taskItem("t", 90)), instance("a1", 1, 90), instance("a2", 1, 90), of("blog", instance("b", 1, 10)),
 			},
-			want: "b.0 a1.0 a2.0 t; refused a1.1 b.1",
+			want: "b.0 a1.0 a2.0 t b.1; refused a1.1 a2.1",
 		},
 		{
 			name: "an item that is listed twice counts once", containers: 1,
@@ -89,11 +90,36 @@ func TestTheDomainsOfABatchThatIsNotPlacedInFullTakeTurns(t *testing.T) {
 			work: []auction.Item{taskItem("a1", 90), taskItem("a2", 90), of("blog", taskItem("b", 10))},
 			want: "b a1; refused a2",
 		},
+		{
+			name: "turns place nothing that was refused without them", containers: 9, memoryMB: []int64{1024, 1024},
+			work: []auction.Item{
+				taskItem("a1", 1024), taskItem("a2", 512), of("blog", taskItem("b", 256)), of("shop", taskItem("c", 256)),
+				of("evil", taskItem("huge", 900_000)),
+			},
+			want: "a1 a2 b c; refused huge",
+		},
+		{
+			name: "turns place one of two refused items, and the other fits nowhere", containers: 1,
+			work: []auction.Item{taskItem("a1", 90), taskItem("a2", 90), of("blog", taskItem("b", 10)), of("evil", taskItem("huge", 900_000))},
+			want: "b; refused huge a1 a2",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			cell := with(roomy("cell", "z"), func(c *auction.CellState) { c.Remaining.Containers = tt.containers })
-			r := check(t, []auction.CellState{cell}, tt.work, tt.policy)
-			got := strings.ReplaceAll(went(r), ">cell", "") + "; refused"
+			if tt.memoryMB == nil {
+				tt.memoryMB = []int64{1000}
+			}
+			var cells []auction.CellState
+			for i, memoryMB := range tt.memoryMB {
+				cells = append(cells, with(roomy(fmt.Sprintf("cell-%d", i), "z"), func(c *auction.CellState) {
+					c.Total.MemoryMB, c.Remaining.MemoryMB, c.Remaining.Containers = memoryMB, memoryMB, tt.containers
+				}))
+			}
+			r := check(t, cells, tt.work, tt.policy)
+			var placed []string
+			for _, p := range r.Placements {
+				placed = append(placed, short(p.Item))
+			}
+			got := strings.Join(placed, " ") + "; refused"
 			for _, refused := range r.Refusals {
 				got += " " + short(refused.Item)
 			}
