@@ -228,7 +228,7 @@ func corruptRecord(t testing.TB, s *Store, k storage.RecordKey) {
 // corruptEvent damages one event of a segment.
 func corruptEvent(t testing.TB, s *Store, sequence storage.Cursor, damage []byte) {
 	t.Helper()
-	page, _, err := s.segments(context.Background(), sequence-1)
+	page, _, err := s.segments(context.Background(), sequence-1, portionOfLog())
 	if err != nil || len(page) == 0 {
 		t.Fatalf("event %d: %v", sequence, err)
 	}

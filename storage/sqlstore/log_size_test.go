@@ -94,11 +94,12 @@ func TestTheRowsOfTheLogAreBoundedByTheirBytes(t *testing.T) {
 	})
 }
 
-// A reader that wants one event does not hold those behind it.
+// A reader that wants one event does not hold those behind it. A server sends all rows
+// that a page asks for.
 func TestAPageOfTheLogHasFewBytes(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, dsn string) {
 		s := mustOpen(t, dsn, Options{})
-		const events, bytes = 10, 1 << 20
+		const events, bytes = 10, 2 << 20
 		for range events {
 			if _, err := s.Commit(t.Context(), largeEvent(bytes)); err != nil {
 				t.Fatal(err)
@@ -108,9 +109,17 @@ func TestAPageOfTheLogHasFewBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		page, full, err := s.segments(t.Context(), log.Oldest-1)
-		if err != nil || !full || len(page)*bytes > segmentPageBytes {
-			t.Errorf("got a page of %d events of 1 MiB, full: %v, %v", len(page), full, err)
+		size, asked, position := portionOfLog(), 0, log.Oldest-1
+		for last := false; !last; {
+			asked += size.rows
+			var page []stored
+			if page, last, err = s.segments(t.Context(), position, size); err != nil || len(page)*bytes > pageBytes {
+				t.Fatalf("got a page of %d events of 2 MiB, %v", len(page), err)
+			}
+			position += storage.Cursor(len(page))
+		}
+		if position != log.Newest || asked > events+firstSegments {
+			t.Errorf("pages up to event %d of %d ask for %d rows", position, log.Newest, asked)
 		}
 		want := log.Oldest
 		for e, err := range s.Events(t.Context(), log.Oldest-1, storage.EventFilter{}) {

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"iter"
 	"strconv"
 
@@ -14,13 +15,14 @@ import (
 func (r *reader) Events(ctx context.Context, after storage.Cursor, f storage.EventFilter) iter.Seq2[storage.Event, error] {
 	return func(yield func(storage.Event, error) bool) {
 		position, match := after, f.Matcher()
+		size := portionOfLog()
 		for first := true; ; first = false {
 			// Segments never change, and apart from those of merged gaps
 			// they leave the log in order. So pages need no common moment:
 			// if a page does not begin where the last one ended, there is a
 			// gap between them, or the end of the log has overtaken the
 			// reader.
-			page, full, err := r.segments(ctx, position)
+			page, last, err := r.segments(ctx, position, size)
 			if err == nil && (first || len(page) == 0 || page[0].seq-page[0].n > int64(position)) {
 				err = r.checkPosition(ctx, position)
 			}
@@ -33,7 +35,7 @@ func (r *reader) Events(ctx context.Context, after storage.Cursor, f storage.Eve
 					return
 				}
 			}
-			if !full {
+			if last {
 				return
 			}
 		}
@@ -68,34 +70,33 @@ type stored struct {
 	data       []byte
 }
 
-// A page has so many segments, and no more once it has segmentPageBytes: one segment
-// alone may have tens of MiB.
-const (
-	segmentPage      = 64
-	segmentPageBytes = 4 << 20
-)
+// firstSegments is how many segments a reader of the log asks for at first. One segment
+// may have tens of MiB, and a subscriber that has got a large event begins anew after it.
+const firstSegments = 4
 
-// segments reads a page. full is true if the log may have more.
-func (r *reader) segments(ctx context.Context, after storage.Cursor) (page []stored, full bool, err error) {
-	query := r.s.d.Rebind("SELECT seq, n, at, data FROM " + r.s.table("events") + " WHERE seq > ? ORDER BY seq LIMIT " + strconv.Itoa(segmentPage))
+func portionOfLog() *portion { return &portion{rows: firstSegments, later: firstPage} }
+
+// segments reads a page. last is true if the log has no more.
+func (r *reader) segments(ctx context.Context, after storage.Cursor, size *portion) (page []stored, last bool, err error) {
+	query := r.s.d.Rebind("SELECT seq, n, at, data FROM " + r.s.table("events") + " WHERE seq > ? ORDER BY seq LIMIT " + strconv.Itoa(size.rows))
+	var read portion
 	err = r.query(ctx, "reading events", func(ctx context.Context, q dialect.Querier) error {
-		page, full = nil, false
+		page, read = nil, *size // this may be called again
 		rows, err := q.QueryContext(ctx, query, int64(after))
 		if err != nil {
 			return err
 		}
-		defer rows.Close()
-		for bytes := 0; !full && rows.Next(); full = len(page) == segmentPage || bytes >= segmentPageBytes {
+		return dialect.ScanAll(rows, func(rows *sql.Rows) error {
 			var x stored
 			if err := rows.Scan(&x.seq, &x.n, &x.at, &x.data); err != nil {
 				return err
 			}
 			page = append(page, x)
-			bytes += len(x.data)
-		}
-		return rows.Err()
+			return read.took(len(x.data))
+		})
 	})
-	return page, full, err
+	*size = read
+	return page, size.next(), err
 }
 
 // yieldSegment yields the events of a segment behind the position, and advances
