@@ -62,7 +62,9 @@ func (b *BBS) Subscribe(ctx context.Context, after storage.Cursor, f storage.Eve
 // A PositionSubscriber is an [API] that knows how far a subscription has come
 // while no event is wanted. [BBS] is one. Without it, as in a wrapper that hides
 // it, a subscriber over HTTP that waits long and is cut off may find that its
-// position has left the log. Its methods may be called at the same time.
+// position has left the log. There is also no bound then on how many slow
+// subscribers over HTTP hold a large event, so they may take all memory. Its methods
+// may be called at the same time.
 type PositionSubscriber interface {
 	// SubscribeWithPosition is Subscribe, and also returns the position that the
 	// list has reached: the reader has taken every event up to there that f wants.
@@ -92,7 +94,7 @@ func (b *BBS) subscribe(ctx context.Context, after storage.Cursor, f storage.Eve
 	return func(taken func(storage.Event, error) bool) {
 		var share *share
 		if shares {
-			share = b.newShare(ctx)
+			share = b.newShare(ctx, f)
 		}
 		defer share.done()
 		wants, err := b.wants(ctx, after, f, share)
@@ -258,11 +260,10 @@ func (b *BBS) page(ctx context.Context, position, newest storage.Cursor, f stora
 // behind what others read together. ok is false if the list is over. The tail may drop
 // a large event while the subscriber waits for a place, or while others hold it.
 func (b *BBS) keepUp(ctx context.Context, position storage.Cursor, f storage.EventFilter, share *share, seen *atomic.Int64, yield func(*tailEntry, func(*storage.Event)) bool) (reached storage.Cursor, ok bool) {
-	match := f.Matcher()
 	for {
 		entries, err := b.tail.after(ctx, position)
 		if err == nil && len(entries) > 0 {
-			if entries = share.part(entries, match); len(entries) == 0 {
+			if entries = share.part(entries); len(entries) == 0 {
 				if err = share.wait(ctx); err == nil {
 					continue
 				}

@@ -111,12 +111,13 @@ func (q *queue) admit() {
 // has nil, and needs no place: it may be as slow as it likes.
 type share struct {
 	caller         string
+	match          func(*storage.Subject) bool
 	reading, large *queue
 	holds          bool // a place for a large event
 }
 
-func (b *BBS) newShare(ctx context.Context) *share {
-	return &share{caller: storage.Caller(ctx), reading: &b.reading, large: &b.large}
+func (b *BBS) newShare(ctx context.Context, f storage.EventFilter) *share {
+	return &share{caller: storage.Caller(ctx), match: f.Matcher(), reading: &b.reading, large: &b.large}
 }
 
 // read calls f, which reads from the store, with a place for that.
@@ -133,30 +134,32 @@ func (s *share) read(ctx context.Context, f func() error) error {
 
 // mayHold reports whether the subscription may hold an entry. It may hold a large one
 // only as the first of its page, so that a reader who is slow with the others does not
-// keep the place, and takes a place for it if one is free.
+// keep the place, and takes a place for it if one is free. An event that the filter does
+// not want needs none: it is only looked at, so it is soon dropped.
 func (s *share) mayHold(e *tailEntry, first bool) bool {
 	if s == nil || !e.large() {
 		return true
 	}
-	if first && !s.holds {
-		s.holds = s.large.tryEnter(s.caller)
+	if !first || s.holds {
+		return first
 	}
-	return first && s.holds
+	subject := e.event.Subject()
+	if !s.match(&subject) {
+		return true
+	}
+	s.holds = s.large.tryEnter(s.caller)
+	return s.holds
 }
 
 // part returns the first entries of a page of the tail, without a large event behind
 // others. It returns none if the first event is large, is wanted, and has no place.
-func (s *share) part(page []tailEntry, match func(*storage.Subject) bool) []tailEntry {
+func (s *share) part(page []tailEntry) []tailEntry {
 	last := len(page) - 1 // a page ends with a large event
-	if s == nil || !page[last].large() {
+	if s.mayHold(&page[last], last == 0) {
 		return page
 	}
-	subject := page[last].event.Subject()
-	if (last > 0 || match(&subject)) && !s.mayHold(&page[last], last == 0) {
-		page[last] = tailEntry{} // the array keeps it
-		return page[:last]
-	}
-	return page
+	page[last] = tailEntry{} // the array keeps it
+	return page[:last]
 }
 
 // wait waits for a place for a large event. The subscription holds no event meanwhile.

@@ -14,7 +14,9 @@ import (
 	"time"
 	"weak"
 
+	"github.com/diegosdk/diego/executor"
 	"github.com/diegosdk/diego/internal/testenv"
+	"github.com/diegosdk/diego/lrp"
 	"github.com/diegosdk/diego/storage"
 	"github.com/diegosdk/diego/storage/memstore"
 	"github.com/diegosdk/diego/task"
@@ -247,7 +249,7 @@ func TestALargeEventIsAPageOfItsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	share := b.newShare(t.Context())
+	share := b.newShare(t.Context(), storage.EventFilter{})
 	for position, want := range map[storage.Cursor]storage.Cursor{0: 1, 1: 2, 2: 3, 3: 4} {
 		page, _, _ := b.page(t.Context(), position, 4, storage.EventFilter{}, share)
 		if len(page) != 1 || page[0].number != want || share.holds != isLarge(want) {
@@ -256,20 +258,57 @@ func TestALargeEventIsAPageOfItsOwn(t *testing.T) {
 		share.done()
 	}
 	tail := []tailEntry{{number: 3}, {number: 4, bytes: pageBytes + 1}}
-	all := func(*storage.Subject) bool { return true }
-	if got := share.part(tail, all); len(got) != 1 || tail[1].bytes != 0 || share.holds {
+	if got := share.part(tail); len(got) != 1 || tail[1].bytes != 0 || share.holds {
 		t.Errorf("got %d events of the tail, with a place: %v", len(got), share.holds)
 	}
 	for range placesEach {
-		b.large.tryEnter("")
+		b.large.tryEnter(fmt.Sprint(len(b.large.of)))
 	}
-	unwanted := []tailEntry{{number: 4, bytes: pageBytes + 1}}
-	if got := share.part(unwanted, func(*storage.Subject) bool { return false }); len(got) != 1 || share.holds {
-		t.Errorf("a reader waits for a place for an event that it does not want")
-	}
-	if got := share.part(unwanted, all); len(got) != 0 {
+	large := func() []tailEntry { return []tailEntry{{number: 4, bytes: pageBytes + 1}} }
+	if got := share.part(large()); len(got) != 0 {
 		t.Errorf("got a large event without a place")
 	}
+	choosy := b.newShare(t.Context(), storage.EventFilter{Kinds: []string{lrp.InstanceCrashed.String()}})
+	if got := choosy.part(large()); len(got) != 1 || choosy.holds {
+		t.Errorf("a reader waits for a place for an event that it does not want")
+	}
+}
+
+// A subscriber with a selector reads all events, because labels change by some that it
+// does not want.
+func TestASubscriberDoesNotWaitForPlacesForEventsThatItDoesNotWant(t *testing.T) {
+	testenv.Bubble(t, func(t *testing.T) {
+		store := &freshLog{Store: memstore.New(nil), newest: 7}
+		r := newReaders(t, store)
+		for i := range placesEach {
+			r.begin(t.Context(), fmt.Sprint("slow", i), 0, 7)
+		}
+		r.have("slow0")
+		if r.b.large.taken != placesEach {
+			t.Fatalf("%d places are taken, want all %d", r.b.large.taken, placesEach)
+		}
+		selector, err := executor.ParseSelector("team=blog")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		f := storage.EventFilter{Selector: selector, Kinds: []string{lrp.InstanceCrashed.String()}}
+		events, position, err := r.b.SubscribeWithPosition(ctx, 0, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for e, err := range events {
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got event %d, %v", e.Sequence, err)
+			}
+		}
+		if got := position(); got != 7 {
+			t.Errorf("the subscriber came to event %d, want 7", got)
+		}
+		close(r.next)
+		r.wg.Wait()
+	})
 }
 
 // A reader in the same process may have any number of lists at a time.
