@@ -222,8 +222,8 @@ func closeAll(ctx context.Context, all []*container) error {
 }
 
 // List implements [executor.ContainerBackend]. If somebody has deleted the
-// directory of a container, its cgroup still shows it, unless another daemon
-// may own that cgroup.
+// directory of a container that this Backend has not made, or the directory of
+// all, the cgroup still shows it, unless another daemon may own that cgroup.
 func (b *Backend) List(context.Context) ([]string, error) {
 	all, err := guids.Dirs(filepath.Join(b.options.Dir, containersDir))
 	if err != nil {
@@ -235,7 +235,7 @@ func (b *Backend) List(context.Context) ([]string, error) {
 	}
 	b.mu.Lock()
 	for _, guid := range lost {
-		if b.containers[guid] == nil {
+		if c := b.containers[guid]; c == nil || c.earlier {
 			all = append(all, guid)
 		}
 	}

@@ -3,9 +3,11 @@
 package libcontainer
 
 import (
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -51,6 +53,26 @@ func cgroupDirs(t *testing.T, b *Backend, guid string) (dirs []string) {
 	return dirs
 }
 
+// startSurvivor starts a process in the cgroup of a container, as if it had lived on.
+func startSurvivor(t *testing.T, dirs []string) (died <-chan error) {
+	t.Helper()
+	survivor := exec.Command("/bin/sleep", "1000")
+	if err := survivor.Start(); err != nil {
+		t.Fatal(err)
+	}
+	waited := make(chan error, 1)
+	go func() { waited <- survivor.Wait() }()
+	for _, dir := range dirs {
+		if filepath.Base(filepath.Dir(filepath.Dir(dir))) == "cpuset" {
+			continue // takes nobody before it has processors
+		}
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(survivor.Process.Pid)), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return waited
+}
+
 func TestCgroupsOfADeletedDirEndWithTheNextDaemonAndNobodyElses(t *testing.T) {
 	testenv.Root(t)
 	dir := filepath.Join(t.TempDir(), "cell")
@@ -68,21 +90,7 @@ func TestCgroupsOfADeletedDirEndWithTheNextDaemonAndNobodyElses(t *testing.T) {
 			if len(dirs) == 0 {
 				t.Fatal("the daemon has left no cgroup; what is tested?")
 			}
-			// As if something in it had lived on.
-			survivor := exec.Command("/bin/sleep", "1000")
-			if err := survivor.Start(); err != nil {
-				t.Fatal(err)
-			}
-			died := make(chan error, 1)
-			go func() { died <- survivor.Wait() }()
-			for _, dir := range dirs {
-				if filepath.Base(filepath.Dir(filepath.Dir(dir))) == "cpuset" {
-					continue // takes nobody before it has processors
-				}
-				if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(survivor.Process.Pid)), 0); err != nil {
-					t.Fatal(err)
-				}
-			}
+			died := startSurvivor(t, dirs)
 			if guids, err := f.List(f.ctx); err != nil || !cmp.Equal(guids, []string{"a"}) {
 				t.Errorf("the containers are %q, %v", guids, err)
 			}
@@ -104,6 +112,37 @@ func TestCgroupsOfADeletedDirEndWithTheNextDaemonAndNobodyElses(t *testing.T) {
 			works.end()
 		})
 	}
+}
+
+func TestStraysAreListedWhenTheDirectoryOfAllContainersIsGone(t *testing.T) {
+	testenv.Root(t)
+	dir := filepath.Join(t.TempDir(), "cell")
+	killedDaemon(t, dir)
+	f := newFixture(t, func(o *Options) { o.Dir = dir })
+	deleteTree(t, f.dir(""))
+	mustList := func(when string, want ...string) {
+		t.Helper()
+		if guids, err := f.List(f.ctx); err != nil || !slices.Equal(guids, want) {
+			t.Errorf("%s, the containers are %q, %v", when, guids, err)
+		}
+	}
+	mustList("at first", "a")
+	died := startSurvivor(t, cgroupDirs(t, f.Backend, "a"))
+	late, cancel := context.WithCancel(f.ctx)
+	cancel()
+	if err := f.Delete(late, "a"); err == nil {
+		t.Error("it is deleted while a process runs in it")
+	}
+	<-died
+	mustList("after a deletion that has failed", "a")
+	if err := f.Delete(f.ctx, "a"); err != nil {
+		t.Error(err)
+	}
+	mustList("at last")
+	if err := os.Mkdir(f.dir(""), 0o700); err != nil { // it is part of what is looked at
+		t.Fatal(err)
+	}
+	f.eventually("nothing is left", func() bool { return cmp.Equal(traces(t, f.Backend), []string{"table diego-" + f.id}) })
 }
 
 // As in two containers that see each other's cgroups and not each other's

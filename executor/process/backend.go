@@ -83,7 +83,8 @@ func (b *Backend) Probe(context.Context) (executor.Host, error) {
 	return h, nil
 }
 
-// List implements [executor.ContainerBackend].
+// List implements [executor.ContainerBackend]. If somebody has deleted
+// Options.Dir, no container is known.
 func (b *Backend) List(context.Context) ([]string, error) {
 	return guids.Dirs(b.options.Dir)
 }

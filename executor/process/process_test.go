@@ -229,6 +229,20 @@ func TestADirectoryWithoutRightsIsRemoved(t *testing.T) {
 	}
 }
 
+func TestNothingIsListedWhenTheDirectoryIsGone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "containers")
+	b, err := process.New(process.Options{Dir: dir})
+	if err == nil {
+		err = os.RemoveAll(dir)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if guids, err := b.List(t.Context()); err != nil || len(guids) != 0 {
+		t.Errorf("the containers are %q, %v", guids, err)
+	}
+}
+
 func TestOptionsThatCannotWorkAreRefused(t *testing.T) {
 	for _, o := range []process.Options{{}, {Dir: t.TempDir(), FirstPort: 2, LastPort: 1}} {
 		if _, err := process.New(o); err == nil {

@@ -2,6 +2,8 @@
 package guids
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 
 	"github.com/diegosdk/diego/executor"
@@ -15,10 +17,11 @@ func Valid(guid string) bool {
 	return v.Err() == nil
 }
 
-// Dirs are the guids that are names of directories in dir, in their order.
+// Dirs are the guids that are names of directories in dir, in their order. There are none
+// if dir is missing.
 func Dirs(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
 	var all []string

@@ -1,8 +1,6 @@
 package guids
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,8 +20,11 @@ func TestOnlyDirectoriesWithTheNameOfAContainerAreListed(t *testing.T) {
 	if got, err := Dirs(dir); err != nil || !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("they are %q, %v", got, err)
 	}
-	if _, err := Dirs(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the error is %v", err)
+	if got, err := Dirs(filepath.Join(dir, "none")); err != nil || len(got) != 0 {
+		t.Errorf("in a directory that is missing they are %q, %v", got, err)
+	}
+	if _, err := Dirs(filepath.Join(dir, "file")); err == nil {
+		t.Error("a file is taken for a directory")
 	}
 }
 

@@ -4,7 +4,6 @@ package cgroup
 
 import (
 	"errors"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -124,7 +123,7 @@ func (p *Parent) Children() ([]string, error) {
 	var all []string
 	for _, dir := range g.paths {
 		found, err := guids.Dirs(dir)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ENODEV) {
+		if err != nil && !errors.Is(err, unix.ENODEV) {
 			return nil, err
 		}
 		all = append(all, found...)
