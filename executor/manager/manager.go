@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"slices"
 	"sync"
@@ -320,15 +319,13 @@ const clearTimeout = 25 * time.Second
 // Clear deletes every container that the backend lists, including those that the
 // Manager does not know, and those that the Manager has made, which the backend does not
 // list if its directory is gone. It deletes Options.DeleteWorkers at a time, and unmounts
-// all volumes. A daemon calls it at its end, after Run has returned. An error wraps
-// a *LeftError, or the backend's if it could not list its containers. A container
-// whose files were set aside counts as deleted; the log says so. One that takes 25 s
-// is left, so that those that do not die hold up no others.
+// the volumes of all containers that are gone. A daemon calls it at its end, after Run has
+// returned. An error wraps a *LeftError, or the backend's if it could not list its
+// containers; then those that the Manager has not made may still run, and keep their
+// volumes. A container whose files were set aside counts as deleted; the log says so. One
+// that takes 25 s is left, so that those that do not die hold up no others.
 func (m *Manager) Clear(ctx context.Context) error {
 	guids, unlisted := m.options.Backend.List(ctx)
-	if errors.Is(unlisted, fs.ErrNotExist) {
-		unlisted = nil // nothing is left of what the backend kept
-	}
 	m.mu.Lock()
 	for guid, e := range m.entries {
 		if e.made {
@@ -363,6 +360,15 @@ func (m *Manager) Clear(ctx context.Context) error {
 			stuck[guids[i]] = true
 			left.Containers, left.Err = left.Containers+1, cmp.Or(left.Err, err)
 		}
+	}
+	if unlisted != nil {
+		m.mu.Lock()
+		for guid, h := range m.holdings {
+			if _, deleted := slices.BinarySearch(guids, guid); !deleted && !h.releasing {
+				stuck[guid] = true // its container may still run
+			}
+		}
+		m.mu.Unlock()
 	}
 	left.VolumesOf, err = m.clearVolumes(ctx, stuck)
 	if left.Err = cmp.Or(left.Err, err); left.Err == nil {

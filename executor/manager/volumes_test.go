@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -451,6 +452,29 @@ func TestClearUnmountsAllVolumes(t *testing.T) {
 	driver.mustHave(t, 0, "mount a", "mount b", "unmount b", "unmount a", "unmount b", "unmount a")
 	if files := records(t, dir); len(files) != 0 {
 		t.Errorf("left are %q", files)
+	}
+}
+
+func TestClearLeavesVolumesToContainersThatMayStillRun(t *testing.T) {
+	dir, driver := t.TempDir(), newShelf()
+	drivers := map[string]manager.VolumeDriver{"local": driver}
+	first := shelved(t, dir, drivers)
+	first.launch("earlier", withVolumes(sharedVolume("local", "a")))
+	first.advance(time.Second)
+	next := shelved(t, dir, drivers, func(o *manager.Options) { o.Backend = unlistedBackend{first.backend} })
+	next.launch("own", withVolumes(sharedVolume("local", "b")))
+	next.launch("gone", withVolumes(sharedVolume("local", "c")))
+	next.advance(time.Second)
+	driver.busy = 1
+	next.Delete("gone")
+	next.advance(0)
+	var left *manager.LeftError
+	if err := next.Clear(t.Context()); !errors.Is(err, fs.ErrNotExist) || errors.As(err, &left) {
+		t.Errorf("it says %v", err)
+	}
+	driver.mustHave(t, 1, "mount a", "mount b", "mount c", "unmount c", "unmount c", "unmount b")
+	if guids, err := first.backend.List(t.Context()); err != nil || !slices.Equal(guids, []string{"earlier"}) {
+		t.Errorf("the host has %q, %v", guids, err)
 	}
 }
 
