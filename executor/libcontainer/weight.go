@@ -16,8 +16,9 @@ import (
 // way get the full weight for a while.
 //
 // The price is that weights count less then. A tenant who keeps one container at its memory
-// limit has the full weight in all containers that are near theirs, and one who makes starts
-// slow switches the weights of the cell off for up to slowestStart at a time.
+// limit has the full weight in all containers that are near theirs. One who makes starts slow,
+// or keeps a lock of the host, switches the weights of the cell off for up to slowestStart at a
+// time.
 
 // raise adds to the reasons for which the container has the full weight, or takes from them.
 func (c *container) raise(reasons int) {
@@ -61,10 +62,10 @@ const (
 	slowestStart = 30 * time.Second
 )
 
-// raiseIfSlow raises all containers if the caller takes longer than slowStart, until it
-// calls done. What holds it up is a lock of the kernel, and one that has it gives it back only
-// when a processor carries it out. To move a process to a cgroup, the kernel waits for all forks that go on on
-// the host, and lets nobody else fork meanwhile.
+// raiseIfSlow raises all containers if the caller takes longer than slowStart, until it calls
+// done. What holds it up is a lock of the kernel, and the process that has it needs processor
+// time to give it back. To move a process to a cgroup, the kernel waits for all forks that go
+// on on the host, and lets nobody else fork meanwhile.
 func (b *Backend) raiseIfSlow() (done func()) {
 	over := make(chan struct{})
 	timer := time.AfterFunc(slowStart, func() {

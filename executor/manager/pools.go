@@ -213,10 +213,10 @@ func (m *Manager) free(p pool) bool {
 // A turn is how long a job keeps its place in its pool. What it waits for may be
 // up to a tenant: a child that another process stops before it is its program, a
 // port that answers no probe, a server that sends a little a minute, a volume that does
-// not answer while a container is made with it or its processes have to die. A tenant with several containers
-// could hold all places so. So a job that is late goes on without its place, and the
-// share of its container alone bounds how many there are; a pool with no turn has
-// only jobs that are up to the host.
+// not answer while a container is made or dies. A tenant with several containers could
+// hold all places so. So a job that is late goes on without its place, and the share of
+// its container alone bounds how many there are; a pool with no turn has only jobs that
+// are up to the host.
 func turn(p pool) time.Duration {
 	switch p {
 	case logPool, startPool, signalPool, probePool:
