@@ -360,7 +360,8 @@ func TestIDsThatNoContainerCouldHaveAreRefused(t *testing.T) {
 }
 
 func TestNoTwoCellsHaveAnIDAndNobodyElseTakesOneFromThem(t *testing.T) {
-	const first, last = 0x7f00_0000, 0x7f00_0000 + 2*ids.RangesPerBlock*IDsPerContainer - 1
+	// No other test has these, because they are below the default.
+	const first, last = 0x6f00_0000, 0x6f00_0000 + 2*ids.RangesPerBlock*IDsPerContainer - 1
 	f := newFixture(t, func(o *Options) { o.HostNetwork, o.FirstID, o.LastID = true, first, last })
 	guid, _ := f.create()
 	// It is in the host's network, as is every user of the host.

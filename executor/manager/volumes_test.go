@@ -472,7 +472,8 @@ func TestClearLeavesVolumesToContainersThatMayStillRun(t *testing.T) {
 	if err := next.Clear(t.Context()); !errors.Is(err, fs.ErrNotExist) || errors.As(err, &left) {
 		t.Errorf("it says %v", err)
 	}
-	driver.mustHave(t, 1, "mount a", "mount b", "mount c", "unmount c", "unmount c", "unmount b")
+	slices.Sort(driver.calls[4:]) // Clear unmounts several at a time
+	driver.mustHave(t, 1, "mount a", "mount b", "mount c", "unmount c", "unmount b", "unmount c")
 	if guids, err := first.backend.List(t.Context()); err != nil || !slices.Equal(guids, []string{"earlier"}) {
 		t.Errorf("the host has %q, %v", guids, err)
 	}

@@ -87,7 +87,7 @@ var All = []Metric{
 	{"rep_containers", Gauge, []string{"state"}, "a cell's containers of LRPs and tasks"},
 	{"rep_capacity", Gauge, []string{"of"}, "the size of a cell: `memory_mb`, `disk_mb`, `containers`, `pids` and the further resources by their names"},
 	{"rep_capacity_remaining", Gauge, []string{"of"}, "what is not taken of that"},
-	{"rep_container_creation_seconds", Histogram, []string{"outcome"}, "how long a cell takes to make a container, from its root file system to its network: `created` or `failed`"},
+	{"rep_container_creation_seconds", Histogram, []string{"outcome"}, "how long a cell takes to make a container, from its root file system to its network, without its volumes and downloads: `created` or `failed`. A download of a cached dependency or a layer that fails counts as `failed`, with the time that it took"},
 	{"rep_checks_failed_total", Counter, []string{"consequence"}, "checks that have ended an instance (`unhealthy`), did not succeed in time (`never_healthy`), or have taken traffic away (`not_ready`)"},
 	{"rep_volumes_waiting", Gauge, nil, "volumes of containers that are gone which could not be unmounted yet"},
 	{"rep_work_taken_total", Counter, nil, "reservations that a cell has made"},
