@@ -84,7 +84,7 @@ func holdLock(which string) {
 	event := &unix.EpollEvent{Events: unix.EPOLLIN}
 	call(unix.SYS_EPOLL_CTL, inner, unix.EPOLL_CTL_ADD, news, uintptr(unsafe.Pointer(event)))
 	// Of these pages, each is a mapping of its own, and is used once.
-	const pages = 3000
+	const pages = 20_000
 	small := call(unix.SYS_MMAP, 0, 2*pages*page, unix.PROT_NONE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	for i := range uintptr(pages) {
 		call(unix.SYS_MPROTECT, small+2*i*page, page, unix.PROT_READ|unix.PROT_WRITE, 0)
