@@ -2,9 +2,9 @@ package httpapi
 
 import (
 	"context"
-	"sync"
 
 	"github.com/diegosdk/diego/bbs"
+	"github.com/diegosdk/diego/internal/wire"
 	"github.com/diegosdk/diego/lrp"
 )
 
@@ -12,7 +12,7 @@ import (
 // definitions of the process, tens of MiB at worst, and again if another one was quicker.
 type inTurn struct {
 	bbs.API
-	changes turns // by process
+	changes wire.Turns[string] // by process
 }
 
 // takeTurns is api in turns, with the optional interface that it has.
@@ -28,7 +28,7 @@ func takeTurns(api bbs.API) bbs.API {
 }
 
 func (t *inTurn) change(ctx context.Context, processGUID string, f func() error) error {
-	leave, err := t.changes.take(ctx, processGUID)
+	leave, err := t.changes.Take(ctx, processGUID, 1)
 	if err != nil {
 		return err
 	}
@@ -78,46 +78,4 @@ func (t *inTurn) AbortRollout(ctx context.Context, processGUID string) error {
 
 func (t *inTurn) DeleteDeployment(ctx context.Context, processGUID string) error {
 	return t.change(ctx, processGUID, func() error { return t.API.DeleteDeployment(ctx, processGUID) })
-}
-
-// turns let one caller at a time have a key. The zero value is ready for use.
-type turns struct {
-	mu    sync.Mutex
-	taken map[string]*turn // by key
-}
-
-// A turn is one key that somebody has or waits for.
-type turn struct {
-	one     chan struct{} // with an element while somebody has the key
-	callers int           // who have it or wait for it; guarded by turns.mu
-}
-
-// take waits until nobody else has the key, or ctx ends. After an error the caller has
-// nothing; otherwise it calls leave once.
-func (t *turns) take(ctx context.Context, key string) (leave func(), err error) {
-	t.mu.Lock()
-	k := t.taken[key]
-	if k == nil {
-		if t.taken == nil {
-			t.taken = map[string]*turn{}
-		}
-		k = &turn{one: make(chan struct{}, 1)}
-		t.taken[key] = k
-	}
-	k.callers++
-	t.mu.Unlock()
-	gone := func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if k.callers--; k.callers == 0 {
-			delete(t.taken, key)
-		}
-	}
-	select {
-	case k.one <- struct{}{}:
-		return func() { <-k.one; gone() }, nil
-	case <-ctx.Done():
-		gone()
-		return nil, ctx.Err()
-	}
 }

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"errors"
 	"net/http/httptest"
 	"sync"
 	"sync/atomic"
@@ -11,49 +10,6 @@ import (
 
 	"github.com/diegosdk/diego/bbs"
 )
-
-func TestOneCallerAtATimeHasAKey(t *testing.T) {
-	var all turns
-	var has, most atomic.Int32
-	var callers sync.WaitGroup
-	for range 50 {
-		callers.Go(func() {
-			leave, err := all.take(t.Context(), "a")
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if has.Add(1) > 1 {
-				most.Store(2)
-			}
-			has.Add(-1)
-			leave()
-		})
-	}
-	callers.Wait()
-	if most.Load() > 0 {
-		t.Error("several callers have the key")
-	}
-
-	leave, err := all.take(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := all.take(t.Context(), "b") // which waits for nobody
-	if err != nil {
-		t.Fatal(err)
-	}
-	other()
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := all.take(ctx, "a"); !errors.Is(err, context.Canceled) {
-		t.Errorf("a caller whose context has ended gets %v", err)
-	}
-	leave()
-	if len(all.taken) != 0 {
-		t.Errorf("%d keys are remembered that nobody has", len(all.taken))
-	}
-}
 
 // A crowd counts how many change a process at the same time.
 type crowd struct {

@@ -84,13 +84,7 @@ func (s *Server) addLoad(caller string, calls int, bytes int64) {
 	}
 }
 
-// turns are the calls of one caller that share Info.Each.
-type turns struct {
-	places chan struct{}
-	users  int // calls that are served or wait; guarded by Server.mu
-}
-
-// whose names turns.
+// whose names calls that share Info.Each.
 type whose struct{ calls, caller string }
 
 // takeTurn waits until fewer than info.Each calls of the caller are served, of this kind
@@ -100,30 +94,9 @@ func (s *Server) takeTurn(ctx context.Context, r *http.Request, info *Info, call
 		return func() {}, nil
 	}
 	key := whose{cmp.Or(info.Shares, "calls of "+info.Name), caller}
-	s.mu.Lock()
-	if s.turns == nil {
-		s.turns = map[whose]*turns{}
-	}
-	t := s.turns[key]
-	if t == nil {
-		t = &turns{places: make(chan struct{}, info.Each)}
-		s.turns[key] = t
-	}
-	t.users++
-	s.mu.Unlock()
-	gone := func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if t.users--; t.users == 0 {
-			delete(s.turns, key)
-		}
-	}
-	select {
-	case t.places <- struct{}{}:
-		return func() { <-t.places; gone() }, nil
-	case <-ctx.Done():
-		gone()
+	if leave, err = s.turns.Take(ctx, key, info.Each); err != nil {
 		s.Refused()
 		return nil, &problem.TooManyError{What: fmt.Sprintf("%s by %q", key.calls, caller), Limit: info.Each}
 	}
+	return leave, nil
 }

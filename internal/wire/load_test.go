@@ -204,7 +204,7 @@ func TestOneCallerHasFewLargeAnswersAtATimeAndTheOthersWait(t *testing.T) {
 	}
 	close(end)
 	calls.Wait()
-	if len(begun) != 20 || len(s.turns) > 0 {
-		t.Errorf("%d of 20 that waited were served, and left are %v", len(begun), s.turns)
+	if len(begun) != 20 || len(s.turns.taken) > 0 {
+		t.Errorf("%d of 20 that waited were served, and left are %v", len(begun), s.turns.taken)
 	}
 }

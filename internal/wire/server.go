@@ -57,8 +57,9 @@ type Server struct {
 	open   int            // feeds
 	openOf map[string]int // those of callers with a certificate
 	loads  map[string]load
-	turns  map[whose]*turns
 	slow   []*listWriter // the one that has been slow longest first
+
+	turns Turns[whose]
 }
 
 // A Caller is who makes a call. Of one that is refused, only Name is set.

@@ -285,8 +285,8 @@ func TestOneCallerIsSentFewListsAtATimeAndTheOthersWait(t *testing.T) {
 		synctest.Wait()
 		close(end)
 		calls.Wait()
-		if len(begun) != 4 || len(s.turns) > 0 {
-			t.Errorf("%d lists were sent, and left are %v", len(begun), s.turns)
+		if len(begun) != 4 || len(s.turns.taken) > 0 {
+			t.Errorf("%d lists were sent, and left are %v", len(begun), s.turns.taken)
 		}
 	})
 }
