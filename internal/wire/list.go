@@ -58,6 +58,7 @@ func (l *List[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 		s.fail(w, r, err)
 		return
 	}
+	out := newListWriter(s, w, l.Path, l.Long)
 	if l.Long {
 		leave, err := s.admitFeed(r, caller.Name)
 		if err != nil {
@@ -74,13 +75,12 @@ func (l *List[A, In, Item]) serve(s *Server, api A, w http.ResponseWriter, r *ht
 			s.fail(w, r, err)
 			return
 		}
-		defer leave()
+		defer func() { out.leaveAfterPause(leave) }()
 	}
 	// A list may take as long as its reader reads, and its maker has the time of
 	// a call for each piece.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	out := newListWriter(s, w, l.Path, l.Long)
 	defer out.finish()
 	if l.Long {
 		// A client waits for the beginning of the answer as long as for any other, and
@@ -154,6 +154,8 @@ type listWriter struct {
 	// is too long; it is nil before the first piece.
 	waited time.Duration
 	slow   *time.Timer
+	// writing is a write that goes on after the list was cut off, or nil.
+	writing <-chan error
 }
 
 // begin sends what comes before the lines.
@@ -194,7 +196,7 @@ var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 func newListWriter(s *Server, w http.ResponseWriter, path string, live bool) *listWriter {
 	control := http.NewResponseController(w)
 	return &listWriter{
-		server: s, path: path, w: w, control: control, deadline: writeDeadline{set: control.SetWriteDeadline}, live: live,
+		server: s, path: path, w: w, control: control, deadline: writeDeadline{set: control.SetWriteDeadline, gone: make(chan struct{})}, live: live,
 		buffer: buffers.Get().(*bytes.Buffer),
 	}
 }
@@ -262,6 +264,9 @@ func (l *listWriter) finish() {
 		l.slow.Stop()
 	}
 	l.server.forgetSlow(l)
+	if l.writing != nil {
+		<-l.writing // it uses the answer, which ends with the caller
+	}
 	l.deadline.end()
 }
 
@@ -279,15 +284,39 @@ func (l *listWriter) flush() error {
 		return err
 	}
 	defer l.wait()()
+	if l.live {
+		err := l.write()
+		_ = l.deadline.move(time.Time{}) // HTTP/2 ends the answer at a deadline even if nothing is being written
+		return err
+	}
+	written := make(chan error, 1)
+	go func() { written <- l.write() }()
+	select {
+	case err := <-written:
+		return err
+	case <-l.deadline.gone: // the maker waits no longer, and so the store has its connection back
+		l.writing = written
+		return errCutOff
+	}
+}
+
+// write writes what is in the buffer. After the list was cut off, HTTP/2 waits in it until the
+// reader has taken what was written on the connection before.
+func (l *listWriter) write() error {
 	if _, err := l.w.Write(l.buffer.Bytes()); err != nil {
 		return err
 	}
 	l.buffer.Reset()
-	err := l.control.Flush()
-	if l.live {
-		_ = l.deadline.move(time.Time{}) // HTTP/2 ends the answer at a deadline even if nothing is being written
+	return l.control.Flush()
+}
+
+// leaveAfterPause calls leave when another list may take the place of this one, which is over.
+func (l *listWriter) leaveAfterPause(leave func()) {
+	if pause := min(waitFactor*l.waited, longestPause); pause > 0 {
+		time.AfterFunc(pause, leave)
+	} else {
+		leave()
 	}
-	return err
 }
 
 // wait counts how long the reader keeps the list waiting, until stop is called. The

@@ -17,6 +17,11 @@ const (
 	// maxSlow is how many lists of a server may be slow at a time. When there is one
 	// more, the one that has been slow longest is cut off.
 	maxSlow = 4
+	// A reader that has kept a list waiting keeps its place among the lists of its caller
+	// for waitFactor times as long after the end, but not for longer than longestPause.
+	// Else callers who begin a list anew as soon as it is cut off, or before it is slow,
+	// would have the store all the time.
+	waitFactor, longestPause = 10, 10 * time.Second
 )
 
 var errCutOff = errors.New("the list was cut off: its reader is slow, and there are others like it")
@@ -54,7 +59,8 @@ func (s *Server) forgetSlow(l *listWriter) {
 // A writeDeadline is the deadline for writing an answer. Another goroutine may cut the
 // answer off, even while it is being written.
 type writeDeadline struct {
-	set func(time.Time) error
+	set  func(time.Time) error
+	gone chan struct{} // closed by cut
 
 	mu    sync.Mutex
 	isCut bool
@@ -80,6 +86,7 @@ func (d *writeDeadline) cut() bool {
 		return false
 	}
 	d.isCut = true
+	close(d.gone)
 	_ = d.set(time.Unix(1, 0))
 	return true
 }

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -55,6 +56,7 @@ type slowWorld struct {
 	t      *testing.T
 	server *Server
 	client *http.Client
+	dial   func(ctx context.Context, network, address string) (net.Conn, error)
 	places chan struct{}
 	cut    atomic.Int64
 }
@@ -85,20 +87,28 @@ func inSlowWorld(t *testing.T, items, places int, f func(w *slowWorld)) {
 						}
 					}
 				}
+				one := info("one", Always)
+				one.Each = 1
 				mux := http.NewServeMux()
 				Register(w.server, mux, &echo{}, []Endpoint[*echo]{
 					&List[*echo, None, int]{Info: info("many", Always), Serve: numbers(items)},
 					&List[*echo, None, int]{Info: info("few", Always), Serve: numbers(10)},
+					&List[*echo, None, int]{Info: one, Serve: numbers(items)},
 				})
+				certified := func(w http.ResponseWriter, r *http.Request) {
+					r.TLS = &tls.ConnectionState{} // only then calls of a caller have bounds
+					mux.ServeHTTP(w, r)
+				}
 				over, end := context.WithCancel(t.Context())
 				listener := &pipeListener{conns: make(chan net.Conn), over: over}
-				server := &http.Server{Handler: mux, Protocols: new(http.Protocols)}
+				server := &http.Server{Handler: http.HandlerFunc(certified), Protocols: new(http.Protocols)}
 				transport := &http.Transport{DialContext: listener.dial, Protocols: new(http.Protocols), HTTP2: &http.HTTP2Config{MaxReceiveBufferPerStream: 64 << 10}}
 				server.Protocols.SetHTTP1(version == 1)
 				server.Protocols.SetUnencryptedHTTP2(version == 2)
 				transport.Protocols.SetHTTP1(version == 1)
 				transport.Protocols.SetUnencryptedHTTP2(version == 2)
 				w.client = &http.Client{Transport: transport}
+				w.dial = listener.dial
 				go func() { _ = server.Serve(listener) }()
 				f(w)
 				end()
@@ -179,6 +189,91 @@ func slowReaders(t *testing.T, perSecond int) {
 		synctest.Wait()
 		if len(w.server.slow) > 0 || len(w.places) > 0 {
 			w.t.Errorf("in the end %d lists are slow, and %d go on", len(w.server.slow), len(w.places))
+		}
+	})
+}
+
+// A stalledConn takes no more bytes once it is stalled, and stays open.
+type stalledConn struct {
+	net.Conn
+	stalled, over <-chan struct{}
+}
+
+func (c *stalledConn) Read(p []byte) (int, error) {
+	select {
+	case <-c.stalled:
+		<-c.over
+		return 0, net.ErrClosed
+	default:
+		return c.Conn.Read(p)
+	}
+}
+
+// HTTP/2 cannot end one answer on a connection that takes nothing.
+func TestAListThatIsCutOffGivesTheStoreBackThoughItsConnectionIsStuck(t *testing.T) {
+	const places = 16
+	inSlowWorld(t, 10_000_000, places, func(w *slowWorld) {
+		stalled, over := make(chan struct{}), make(chan struct{})
+		transport := w.client.Transport.(*http.Transport).Clone()
+		transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			conn, err := w.dial(ctx, network, address)
+			return &stalledConn{conn, stalled, over}, err
+		}
+		stuck := *w
+		stuck.client = &http.Client{Transport: transport}
+		ctx, end := context.WithCancel(w.t.Context())
+		var readers sync.WaitGroup
+		for range places {
+			readers.Go(func() { _, _ = stuck.read(ctx, "/v1/many", 10) })
+		}
+		synctest.Wait()
+		if len(w.places) != places {
+			w.t.Errorf("the slow readers have %d places", len(w.places))
+		}
+		close(stalled)
+		time.Sleep(2 * slowAfter) // virtual
+		if len(w.places) > maxSlow || w.cut.Load() != places-maxSlow {
+			w.t.Errorf("%d lists use the store, and %d were cut off", len(w.places), w.cut.Load())
+		}
+		close(over)
+		end()
+		readers.Wait()
+		transport.CloseIdleConnections()
+		synctest.Wait()
+		if len(w.places) > 0 {
+			w.t.Errorf("in the end %d lists use the store", len(w.places))
+		}
+	})
+}
+
+func TestWhoKeepsAListWaitingWaitsForTheNext(t *testing.T) {
+	inSlowWorld(t, 10_000_000, 16, func(w *slowWorld) {
+		for _, test := range []struct{ waits, least, most time.Duration }{
+			{0, 0, 100 * time.Millisecond},
+			{500 * time.Millisecond, 4 * time.Second, 6 * time.Second},
+			{5 * time.Second, longestPause - time.Second/2, longestPause + time.Second/2},
+		} {
+			ctx, end := context.WithTimeout(w.t.Context(), test.waits+time.Nanosecond)
+			_, _ = w.read(ctx, "/v1/one", 10)
+			end()
+			synctest.Wait()
+			began := time.Now()
+			ctx, end = context.WithTimeout(w.t.Context(), time.Minute)
+			for len(w.places) == 0 && ctx.Err() == nil {
+				one, stop := context.WithTimeout(ctx, 10*time.Millisecond)
+				go func() { _, _ = w.read(one, "/v1/one", 10) }()
+				time.Sleep(5 * time.Millisecond) // virtual
+				if len(w.places) > 0 {
+					stop()
+					break
+				}
+				stop()
+			}
+			if took := time.Since(began); took < test.least || took > test.most {
+				w.t.Errorf("after a list that waited for %v, the next one began after %v", test.waits, took)
+			}
+			end()
+			time.Sleep(time.Minute) // virtual
 		}
 	})
 }
