@@ -45,6 +45,10 @@
 // and reports failures. It leaves out cells that answer too late or take
 // nothing. It calls cells through a [CellClient].
 //
+// Refused work waits for longer after each attempt. Some of the work that was
+// refused for lack of room also takes part in rounds before it is due, by turns of
+// its domains. This neither counts as an attempt nor is reported.
+//
 // Place compares scores as integers. A rounding error never makes a difference
 // between two cells, nor does the order in which work came to a cell. Place finds
 // the best cell without looking at all of them; docs/performance.md explains how,

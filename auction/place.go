@@ -104,9 +104,18 @@ func (r *Result) placesAny(refusals []Refusal) bool {
 // scarce reports whether items were refused for lack of room or because too many
 // containers are starting.
 func (r *Result) scarce() bool {
-	return slices.ContainsFunc(r.Refusals, func(r Refusal) bool {
-		return r.Error.Reason == lrp.InsufficientResources || r.Error.Reason == lrp.TooManyStarting
-	})
+	for i := range r.Refusals {
+		if lacksRoom(&r.Refusals[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// lacksRoom reports whether the refused work may find room as soon as other work
+// ends or has started.
+func lacksRoom(r *Refusal) bool {
+	return r.Error.Reason == lrp.InsufficientResources || r.Error.Reason == lrp.TooManyStarting
 }
 
 func severalDomains(work []Item) bool {

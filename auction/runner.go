@@ -147,7 +147,7 @@ type Runner struct {
 	directory, reporter *deadline.Line
 
 	mu      sync.Mutex
-	waiting map[Key]waiting
+	waiting waitlist
 	// cells are the cells that were present last, or for which calls still wait.
 	cells map[string]*remembered
 }
@@ -167,13 +167,6 @@ var ErrBusy = deadline.ErrBusy
 // missed their deadline and still run. At the limit no more calls are made.
 const maxAbandoned = 4
 
-// waiting is work that is not in a batch.
-type waiting struct {
-	item     Item
-	attempts int       // that failed
-	due      time.Time // zero: at once
-}
-
 // NewRunner makes a runner and starts nothing. The error is an
 // [*executor.ValidationError] if a required option is missing, one is outside
 // its limits, or the policy is invalid.
@@ -184,7 +177,7 @@ func NewRunner(o RunnerOptions) (*Runner, error) {
 	}
 	r := &Runner{
 		o: o, wake: make(chan struct{}, 1), turn: make(chan struct{}, 1),
-		waiting: map[Key]waiting{}, cells: map[string]*remembered{},
+		waiting: newWaitlist(), cells: map[string]*remembered{},
 	}
 	r.directory, r.reporter = r.newLine(maxAbandoned), r.newLine(o.Concurrency)
 	r.turn <- struct{}{}
@@ -205,13 +198,13 @@ func (r *Runner) Request(items ...Item) {
 	r.mu.Lock()
 	dropped := 0
 	for _, item := range items {
-		if _, known := r.waiting[item.Key]; !known && len(r.waiting) >= r.o.MaxWaiting {
+		if r.waiting.work[item.Key] == nil && len(r.waiting.work) >= r.o.MaxWaiting {
 			dropped++
 			continue
 		}
-		r.waiting[item.Key] = waiting{item: item}
+		r.waiting.add(&waiting{item: item})
 	}
-	n := len(r.waiting)
+	n := len(r.waiting.work)
 	r.mu.Unlock()
 	r.o.Metrics.Gauge("auction_waiting", float64(n))
 	if dropped > 0 {
@@ -233,13 +226,7 @@ func (r *Runner) signal() {
 func (r *Runner) Waiting() (n int, due time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	first := true
-	for _, w := range r.waiting {
-		if first || w.due.Before(due) {
-			due, first = w.due, false
-		}
-	}
-	return len(r.waiting), due
+	return len(r.waiting.work), r.waiting.nextDue()
 }
 
 // A Round reports the result of a batch.
@@ -252,7 +239,8 @@ type Round struct {
 	// Performed lists the work that cells have taken.
 	Performed []Placement
 	// Refused lists the work for which no cell has room, or which its cell refused
-	// with lrp.RejectedByCell. What is left to report in the next round is not in it.
+	// with lrp.RejectedByCell. What is left to report in the next round is not in it,
+	// and neither is work that took part before it was due.
 	Refused []Refusal
 	// Unknown lists the work that may or may not have been taken, because the cell
 	// did not answer. It is neither reported nor carried over; convergence finds
@@ -285,6 +273,10 @@ func leftOut(cells []SilentCell) (n reasonCounts) {
 // states, places, hands over, reports and carries over. If no work is due, it
 // does nothing. Rounds do not overlap: a second call waits.
 //
+// Some of the work that was refused for lack of room takes part before it is due;
+// see the package's documentation. If it finds no room again, that is not reported,
+// counts as no attempt, and does not change when it is due.
+//
 // An error means either that the batch was not begun, and its work still waits,
 // or that ctx ended, and the work in the batch is lost.
 func (r *Runner) Round(ctx context.Context) (Round, error) {
@@ -301,14 +293,10 @@ func (r *Runner) Round(ctx context.Context) (Round, error) {
 		return Round{}, err
 	}
 	// The batch is taken only now, so it includes what came in meanwhile.
-	batch := r.take()
-	items := make([]Item, 0, len(batch))
-	for _, w := range batch {
-		items = append(items, w.item)
-	}
+	batch, early, items := r.take()
 	result, err := place(fleet.states, leftOut(fleet.silent), items, r.o.Policy)
 	if err != nil {
-		r.Request(items...)
+		r.Request(items[:len(batch)]...)
 		return Round{}, err
 	}
 	if r.o.Placed != nil {
@@ -317,14 +305,16 @@ func (r *Runner) Round(ctx context.Context) (Round, error) {
 	round := Round{Cells: len(fleet.states), Silent: fleet.silent}
 	r.perform(ctx, fleet.parties, result.Placements, &round)
 	round.Refused = append(round.Refused, result.Refusals...)
+	r.settle(early, &round)
 	round.Refused, round.CarriedOver = r.report(ctx, round.Refused, batch)
 	r.measure(&round, r.o.Now().Sub(started))
 	return round, ctx.Err()
 }
 
 // Plan says where the given work would go if it were requested now, together
-// with the waiting work that is due. It asks the cells for their states and
-// sends them no work. It fails if the Directory does.
+// with the waiting work that would take part. It asks the cells for their states
+// and sends them no work. Refusals of work that is not due are left out. It fails
+// if the Directory does.
 func (r *Runner) Plan(ctx context.Context, items ...Item) (Result, error) {
 	fleet, err := r.gather(ctx)
 	if err != nil {
@@ -332,14 +322,23 @@ func (r *Runner) Plan(ctx context.Context, items ...Item) (Result, error) {
 	}
 	now := r.o.Now()
 	r.mu.Lock()
-	work := slices.Clone(items)
-	for _, w := range r.waiting {
-		if !now.Before(w.due) {
-			work = append(work, w.item)
-		}
+	due := r.waiting.due(now)
+	for _, item := range items {
+		due = append(due, &waiting{item: item})
+	}
+	_, early := r.waiting.early(now, due)
+	work := make([]Item, 0, len(due)+len(early))
+	for _, w := range slices.Concat(due, early) {
+		work = append(work, w.item)
 	}
 	r.mu.Unlock()
-	return place(fleet.states, leftOut(fleet.silent), work, r.o.Policy)
+	result, err := place(fleet.states, leftOut(fleet.silent), work, r.o.Policy)
+	notDue := make(map[*Item]bool, len(early))
+	for i := len(due); i < len(work); i++ {
+		notDue[&work[i]] = true
+	}
+	result.Refusals = slices.DeleteFunc(result.Refusals, func(r Refusal) bool { return notDue[r.Item] })
+	return result, err
 }
 
 // Run runs a round when work is due, until ctx ends, and returns ctx's error.
@@ -402,19 +401,54 @@ func (r *Runner) anyDue() bool {
 	return n > 0 && !r.o.Now().Before(due)
 }
 
-// take removes the work that is due.
-func (r *Runner) take() map[Key]waiting {
+// take removes the work that is due, and chooses what takes part early. That stays
+// in the waiting work. The items are of both, in this order.
+func (r *Runner) take() (batch, early map[Key]*waiting, items []Item) {
 	now := r.o.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	batch := make(map[Key]waiting, len(r.waiting))
-	for key, w := range r.waiting {
-		if !now.Before(w.due) {
-			batch[key] = w
-			delete(r.waiting, key)
-		}
+	due := r.waiting.due(now)
+	batch, items = make(map[Key]*waiting, len(due)), make([]Item, 0, len(due)+maxEarly)
+	for _, w := range due {
+		r.waiting.remove(w)
+		batch[w.item.Key] = w
+		items = append(items, w.item)
 	}
-	return batch
+	looked, in := r.waiting.early(now, due)
+	r.waiting.seen(looked)
+	early = make(map[Key]*waiting, len(in))
+	for _, w := range in {
+		early[w.item.Key] = w
+		items = append(items, w.item)
+	}
+	return batch, early, items
+}
+
+// settle removes early work from the waiting work that was handed over, and from the
+// refusals of the round: it is reported when it was due. Its cell does not get it
+// again before that if the cell has refused it.
+func (r *Runner) settle(early map[Key]*waiting, round *Round) {
+	if len(early) == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	waits := func(key Key) *waiting {
+		if w := early[key]; w != nil && r.waiting.holds(w) {
+			return w
+		}
+		return nil // or requested again meanwhile
+	}
+	for _, p := range slices.Concat(round.Performed, round.Unknown) {
+		r.waiting.remove(waits(p.Item.Key))
+	}
+	round.Refused = slices.DeleteFunc(round.Refused, func(refused Refusal) bool {
+		key := refused.Item.Key
+		if w := waits(key); w != nil && refused.Error.Reason == lrp.RejectedByCell {
+			r.waiting.hold(w)
+		}
+		return early[key] != nil
+	})
 }
 
 // gathered is the fleet as far as it has answered.
@@ -604,7 +638,7 @@ const reportTime = 2 * time.Second
 // Work that was not reported is due again at once, and comes before what was reported; the
 // attempt does not count. After a report that missed its deadline, report makes no more of
 // them.
-func (r *Runner) report(ctx context.Context, refused []Refusal, batch map[Key]waiting) (told []Refusal, carried int) {
+func (r *Runner) report(ctx context.Context, refused []Refusal, batch map[Key]*waiting) (told []Refusal, carried int) {
 	slices.SortStableFunc(refused, func(a, b Refusal) int {
 		return cmp.Compare(batch[a.Item.Key].attempts, batch[b.Item.Key].attempts)
 	})
@@ -649,13 +683,17 @@ func (r *Runner) report(ctx context.Context, refused []Refusal, batch map[Key]wa
 		if !putOff[i] {
 			w.item = *item
 			w.attempts++
-			w.due = now.Add(r.backoff(w.attempts))
 		}
-		_, again := r.waiting[item.Key] // requested again meanwhile
-		if w.attempts < r.o.MaxAttempts && !again && len(r.waiting) < r.o.MaxWaiting {
-			r.waiting[item.Key] = w
-			carried++
+		again := r.waiting.work[item.Key] != nil // requested meanwhile
+		switch {
+		case w.attempts >= r.o.MaxAttempts || again || len(r.waiting.work) >= r.o.MaxWaiting:
+			continue
+		case putOff[i]:
+			r.waiting.add(w)
+		default:
+			r.waiting.addRefused(w, now, r.backoff(w.attempts), lacksRoom(&refused[i]))
 		}
+		carried++
 	}
 	return told, carried
 }
