@@ -219,8 +219,7 @@ func TestAListThatIsCutOffGivesTheStoreBackThoughItsConnectionIsStuck(t *testing
 			conn, err := w.dial(ctx, network, address)
 			return &stalledConn{conn, stalled, over}, err
 		}
-		stuck := *w
-		stuck.client = &http.Client{Transport: transport}
+		stuck := &slowWorld{client: &http.Client{Transport: transport}}
 		ctx, end := context.WithCancel(w.t.Context())
 		var readers sync.WaitGroup
 		for range places {
