@@ -327,6 +327,9 @@ func (r *Runner) Plan(ctx context.Context, items ...Item) (Result, error) {
 		due = append(due, &waiting{item: item})
 	}
 	_, early := r.waiting.early(now, due)
+	early = slices.DeleteFunc(early, func(w *waiting) bool { // what is asked about is due
+		return slices.ContainsFunc(due, func(d *waiting) bool { return d.item.Key == w.item.Key })
+	})
 	work := make([]Item, 0, len(due)+len(early))
 	for _, w := range slices.Concat(due, early) {
 		work = append(work, w.item)
