@@ -134,10 +134,6 @@ type modelItem struct {
 	due      time.Time
 }
 
-func (m *earlyModel) find(key auction.Key) int {
-	return slices.IndexFunc(m.waiting, func(w modelItem) bool { return w.item.Key == key })
-}
-
 // leave takes out an item, and its domain if it was the last.
 func (m *earlyModel) leave(key auction.Key) {
 	m.waiting = slices.DeleteFunc(m.waiting, func(w modelItem) bool { return w.item.Key == key })
