@@ -121,6 +121,26 @@ func TestEarlyWorkDoesNotComeByItsGroupBeforeWorkOfADomainWithLess(t *testing.T)
 	}
 }
 
+func TestAPlanSaysWhatBecomesOfWorkThatWaitsAlready(t *testing.T) {
+	h := newHouse(t, auction.RunnerOptions{}, "cell-1")
+	free := int64(0)
+	h.roomFor(&free)
+	task := of("blog", taskItem("z", 64))
+	h.Request(task)
+	h.round(t)
+	h.now = h.now.Add(time.Second)
+	if plan, err := h.Plan(t.Context(), task); err != nil || len(plan.Refusals) != 1 || plan.Refusals[0].Item.Key != task.Key {
+		t.Errorf("on a full cell the plan is %v, %v; want one refusal", plan, err)
+	}
+	if plan, err := h.Plan(t.Context()); err != nil || len(plan.Refusals) != 0 {
+		t.Errorf("the plan for what waits is %v, %v; want no refusal of what is not due", plan, err)
+	}
+	free = 1
+	if plan, err := h.Plan(t.Context(), task); err != nil || len(plan.Placements) != 1 || len(plan.Refusals) != 0 {
+		t.Errorf("with a free place the plan is %v, %v; want one placement", plan, err)
+	}
+}
+
 // An earlyModel says by plain lists which work takes part in a round.
 type earlyModel struct {
 	requested []auction.Item

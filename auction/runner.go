@@ -323,13 +323,13 @@ func (r *Runner) Plan(ctx context.Context, items ...Item) (Result, error) {
 	now := r.o.Now()
 	r.mu.Lock()
 	due := r.waiting.due(now)
+	asked := make(map[Key]bool, len(items)) // a request for one of these takes the place of what waits
 	for _, item := range items {
+		asked[item.Key] = true
 		due = append(due, &waiting{item: item})
 	}
 	_, early := r.waiting.early(now, due)
-	early = slices.DeleteFunc(early, func(w *waiting) bool { // what is asked about is due
-		return slices.ContainsFunc(due, func(d *waiting) bool { return d.item.Key == w.item.Key })
-	})
+	early = slices.DeleteFunc(early, func(w *waiting) bool { return asked[w.item.Key] })
 	work := make([]Item, 0, len(due)+len(early))
 	for _, w := range slices.Concat(due, early) {
 		work = append(work, w.item)

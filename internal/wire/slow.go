@@ -62,16 +62,15 @@ type writeDeadline struct {
 	set  func(time.Time) error
 	gone chan struct{} // closed by cut
 
-	mu    sync.Mutex
-	isCut bool
-	over  bool // the answer has ended: set may not be called any more
+	mu   sync.Mutex
+	over bool // the answer has ended: set may not be called any more
 }
 
 // move sets the deadline. It fails if the answer was cut off.
 func (d *writeDeadline) move(t time.Time) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.isCut {
+	if d.isCut() {
 		return errCutOff
 	}
 	_ = d.set(t)
@@ -82,10 +81,9 @@ func (d *writeDeadline) move(t time.Time) error {
 func (d *writeDeadline) cut() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.isCut || d.over {
+	if d.isCut() || d.over {
 		return false
 	}
-	d.isCut = true
 	close(d.gone)
 	_ = d.set(time.Unix(1, 0))
 	return true
@@ -96,7 +94,16 @@ func (d *writeDeadline) end() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.over = true
-	if !d.isCut {
+	if !d.isCut() {
 		_ = d.set(time.Time{})
+	}
+}
+
+func (d *writeDeadline) isCut() bool {
+	select {
+	case <-d.gone:
+		return true
+	default:
+		return false
 	}
 }

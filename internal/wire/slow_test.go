@@ -262,11 +262,11 @@ func TestWhoKeepsAListWaitingWaitsForTheNext(t *testing.T) {
 				one, stop := context.WithTimeout(ctx, 10*time.Millisecond)
 				go func() { _, _ = w.read(one, "/v1/one", 10) }()
 				time.Sleep(5 * time.Millisecond) // virtual
-				if len(w.places) > 0 {
-					stop()
+				began := len(w.places) > 0
+				stop()
+				if began {
 					break
 				}
-				stop()
 			}
 			if took := time.Since(began); took < test.least || took > test.most {
 				w.t.Errorf("after a list that waited for %v, the next one began after %v", test.waits, took)
