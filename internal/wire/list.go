@@ -289,6 +289,9 @@ func (l *listWriter) flush() error {
 		_ = l.deadline.move(time.Time{}) // HTTP/2 ends the answer at a deadline even if nothing is being written
 		return err
 	}
+	if l.over {
+		return l.write() // the store is needed no more
+	}
 	written := make(chan error, 1)
 	go func() { written <- l.write() }()
 	select {
